@@ -18,9 +18,9 @@ import numpy as np
 
 from minigrad.device import asarray_on, is_array
 from minigrad.engine.errors import CAUGHT, explain, kind_of, misfit, shown
-from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array
 from minigrad.engine.operands import NUMERIC, numeric
+from minigrad.engine.primitive import casting
 
 LARGEST = sys.float_info.max  # the largest finite number
 
@@ -113,8 +113,9 @@ def _public(function: F, precision: str | None) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if precision is not None and interpreters():
-            args, keywords = in_precision_of(call, args, keywords)
+        if precision is not None and (cast := casting.get()) is not None:
+            values = cast.arguments(call, [*args, *keywords.values()])
+            args, keywords = values[:len(args)], dict(zip(keywords, values[len(args):], strict=True))
         try:
             return function(*args, **keywords)
         except CAUGHT as error:
@@ -122,15 +123,6 @@ def _public(function: F, precision: str | None) -> F:
 
     call.precision = precision  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
-
-
-def in_precision_of(function: Callable[..., Any], args: tuple[Any, ...],
-                    keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as the interpreters change them for a function with a ``precision``."""
-    values = [*args, *keywords.values()]
-    for entry in interpreters():
-        entry.function(function, values)
-    return tuple(values[:len(args)]), dict(zip(keywords, values[len(args):], strict=True))
 
 
 def raise_in_name_of(function: Callable[..., Any], name: str, error: Exception, args: tuple[Any, ...],

@@ -14,7 +14,7 @@ gradient back to the dtype of the input that it is for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from numbers import Real
 from typing import Any
@@ -24,9 +24,9 @@ import numpy as np
 from minigrad.arguments import public, whole_number
 from minigrad.device import DeviceError, asarray_on, device_of, is_array, on_device_of, to_numpy
 from minigrad.device.local import Setting
-from minigrad.engine.interpreters import CAST, Interpreter, Operands, interpreters, interpreting, not_interpreting, span
 from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import Primitive
+from minigrad.engine.primitive import Primitive, casting
+from minigrad.engine.watch import span
 from minigrad.optim.optimizer import Optimizer
 from minigrad.tensor import Tensor
 
@@ -42,33 +42,30 @@ def require_gpu(device: str, where: str) -> None:
 # --------------------------------------------------------------------------- autocast
 
 
-class Autocast(Interpreter):
+class Autocast:
     """Casts the inputs of each operation to the precision that it declares.
 
     None of them is cast if one is float64, whose digits were asked for, or integer, which float16 would end at 65504.
     """
 
-    phase = CAST
+    def values(self, op: Primitive, args: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
+        """The raw values that `op` runs on; the graph keeps the tensors among `args`."""
+        if not may_be_cast(inputs_of(op, args)):
+            return values
+        dtype = PRECISIONS[op.precision]  # type: ignore[index]
+        return [of_dtype(value, dtype) if i in op.positions else value for i, value in enumerate(values)]
 
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
-        """Run `op` on inputs of its precision; the graph keeps the tensors that were given."""
-        if op.precision is None or not may_be_cast(inputs_of(op, operands.args)):
-            return proceed(operands)
-        values = list(operands.values)
-        for i in op.positions:
-            values[i] = of_dtype(values[i], PRECISIONS[op.precision])
-        return proceed(operands._replace(values=values))
-
-    def function(self, function: Any, args: list[Any]) -> None:
-        """Cast the inputs among `args`: a tensor by a recorded operation."""
+    def arguments(self, function: Any, args: Sequence[Any]) -> Sequence[Any]:
+        """The arguments of a function of several operations, or of a composition: tensors by a recorded operation."""
         if isinstance(function, Primitive):  # its composition is about to run
             positions, inputs = function.positions, inputs_of(function, args)
         else:
             positions = tuple(i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f")
             inputs = [args[i] for i in positions]
-        if may_be_cast(inputs):
-            for i in positions:
-                args[i] = of_dtype(args[i], PRECISIONS[function.precision])
+        if not may_be_cast(inputs):
+            return args
+        dtype = PRECISIONS[function.precision]
+        return [of_dtype(value, dtype) if i in positions else value for i, value in enumerate(args)]
 
 
 def inputs_of(op: Primitive, args: Sequence[Any]) -> Sequence[Any]:
@@ -107,7 +104,7 @@ _autocast = Autocast()
 
 def autocasting() -> bool:
     """Whether `autocast` is on here."""
-    return _autocast in interpreters()
+    return casting.get() is not None
 
 
 @public
@@ -145,7 +142,7 @@ def autocast(dtype: Any = "float16", enabled: bool = True) -> Setting[Any]:
                          "with minigrad.optim.GradScaler")
     if name != "float16":
         raise ValueError(f"autocast: the dtype must be 'float16', got {name!r}")
-    return interpreting(_autocast) if enabled else not_interpreting(_autocast)
+    return Setting(casting, lambda now: _autocast if enabled else None)
 
 
 # --------------------------------------------------------------------------- loss scaling

@@ -14,6 +14,7 @@ The same loop serves two purposes:
 from __future__ import annotations
 
 import contextlib
+import functools
 import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -22,11 +23,12 @@ import numpy as np
 from numpy import ndarray
 
 from minigrad.device import is_array, on_device_of, xp
-from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
+from minigrad.device.local import Setting
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
-from minigrad.engine.primitive import no_fast_bodies
+from minigrad.engine.primitive import casting, composing, no_fast_bodies
 from minigrad.engine.rules import Call
+from minigrad.engine.watch import span, watched, watchers
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -42,7 +44,7 @@ class Arriving:
     create_graph = False
 
     def __init__(self) -> None:
-        self.may_write = not self.create_graph and all(entry.buffers for entry in interpreters())
+        self.may_write = not self.create_graph and all(watcher.buffers for watcher in watchers())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
         self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
@@ -132,8 +134,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
-    special = create_graph or interpreters()
-    with surroundings_of(create_graph) if special else contextlib.nullcontext():
+    with surroundings_of(create_graph) if create_graph or watchers() else contextlib.nullcontext():
         while arriving.heap:
             g, _, node = entry = arriving.latest()
             if id(node) in captured or (wanted is None and node.retained is not None):
@@ -158,17 +159,16 @@ def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any
     """What a pass runs in: recording of definitions alone under create_graph; a span."""
     stack = contextlib.ExitStack()
     if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
-        stack.enter_context(only_watching())
-        stack.enter_context(no_fast_bodies())
-    if interpreters():
-        stack.enter_context(span("backward"))
+        for setting in (Setting(composing, lambda now: None), Setting(casting, lambda now: None), no_fast_bodies()):
+            stack.enter_context(setting)
+    stack.enter_context(span("backward"))
     return stack
 
 
 def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
     """Run the rules of `node` on its gradient `g`, and send what they return to its parents."""
-    if interpreters():
-        gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
+    if watchers():
+        gradients = watched(node, g, functools.partial(gradients_of_parents, node, g, arriving, wanted))
     else:
         gradients = gradients_of_parents(node, g, arriving, wanted)
     fresh = node.plan.fresh and arriving.may_write
@@ -241,8 +241,6 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> l
     """Record what made `node` in its place, and send its gradient on to what that recorded, not to the parents."""
     newest = next_number()
     target = gradient_target((node.plan.recompute or composed)(node))
-    for entry in interpreters():
-        entry.expanded(node, target)
     if wanted is not None:
         wanted.update(recorded_since(newest, target))
     if arriving.expected:

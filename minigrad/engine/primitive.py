@@ -44,10 +44,10 @@ from numpy import ndarray
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.device.local import Setting, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
-from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
 from minigrad.engine.rules import RESERVED, Body, Function, is_ordinary, parameter_names
+from minigrad.engine.watch import watched, watchers
 
 __all__ = ["Primitive", "Saved", "primitive"]
 
@@ -55,6 +55,10 @@ PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 i
 STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
 # Which kinds of bodies may run here in place of definitions.
 body_kinds: ContextVar[frozenset[str]] = ContextVar("minigrad.bodies", default=frozenset({"fast", "precise"}))
+# What gives the output of an operation with a composition in its place: a function of the operation and its arguments.
+composing: ContextVar[Function | None] = ContextVar("minigrad.composing", default=None)
+# What casts the operands of an operation with a precision: see `minigrad.precision`.
+casting: ContextVar[Any] = ContextVar("minigrad.casting", default=None)
 
 
 def only_definitions() -> Setting[Any]:
@@ -182,8 +186,12 @@ class Primitive(Body, functools.partial[Any]):
             if not any(isinstance(argument, TensorBase) for argument in given):
                 return self._on_arrays(args)
             values, host = self._convert(args, given)
-        if interpreters():
-            return interpret(self, Operands(args, values), lambda given: self.run(given.args, given.values, host))
+        if self.composition is not None and (compose := composing.get()) is not None:
+            return compose(self, args)
+        if self.precision is not None and (cast := casting.get()) is not None:
+            values = cast.values(self, args, values)
+        if watchers():
+            return watched(self, args, functools.partial(self.run, args, values, host))
         return self.run(args, values, host)
 
     def run(self, args: tuple[Any, ...], values: Sequence[Any], host: bool) -> Any:

@@ -13,29 +13,26 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any
 
 from minigrad import random
 from minigrad.device.local import Setting, enable_grad, evaluation, recording
 from minigrad.engine.backward import recorded_since
-from minigrad.engine.interpreters import (
-    Interpreter,
-    Operands,
-    in_place_of_rewriters,
-    interpret,
-    interpreters,
-    interpreting,
-    surroundings,
-)
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import Primitive, body_kinds, primitive
+from minigrad.engine.primitive import body_kinds, casting, composing, primitive
 from minigrad.engine.rules import Plan
+from minigrad.engine.watch import Watcher, watch, watched
 from minigrad.func.locks import locked
 from minigrad.func.trees import tree_leaves
 from minigrad.functional.bundle import bundle
 
+# Functions that make the contexts which a recomputation enters again.
+surroundings: ContextVar[tuple[Callable[[], contextlib.AbstractContextManager[None]], ...]] = ContextVar(
+    "minigrad.surroundings", default=())
 
-class Reads(Interpreter):
+
+class Reads(Watcher):
     """Collects the version counters of all tensors that operations read."""
 
     def __init__(self) -> None:
@@ -49,10 +46,9 @@ class Reads(Interpreter):
             elif isinstance(value, (tuple, list)):
                 self.add(value)
 
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
-        """Note what it reads."""
-        self.add(operands.args)
-        return proceed(operands)
+    def before(self, what: Any, given: Any) -> None:
+        """Note what an operation reads."""
+        self.add(given if isinstance(given, tuple) else ())
 
 
 class Segment:
@@ -61,7 +57,9 @@ class Segment:
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.random_state, self.surroundings = random.get_state(), surroundings.get()
-        self.rewriters, self.kinds, self.evaluation = interpreters(), body_kinds.get(), evaluation.get()
+        self.evaluation = evaluation.get()
+        self.settings: list[tuple[ContextVar[Any], Any]] = [
+            (setting, setting.get()) for setting in (body_kinds, casting, composing)]
 
     def run(self) -> tuple[Any, Any]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
@@ -94,8 +92,8 @@ class Segment:
             stack.enter_context(random.fork())
             stack.enter_context(enable_grad())
             stack.enter_context(evaluation.set_to(self.evaluation))
-            stack.enter_context(in_place_of_rewriters(self.rewriters))
-            stack.enter_context(Setting(body_kinds, lambda kinds: self.kinds))
+            for setting, value in self.settings:
+                stack.enter_context(Setting(setting, lambda now, value=value: value))
             for make in self.surroundings:
                 stack.enter_context(make())
             random.set_state(self.random_state)
@@ -154,13 +152,13 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     in_place: Any = None
 
-    def run(operands: Operands) -> Any:
+    def run() -> Any:
         nonlocal in_place
         output, in_place = _first_run(function, args, kwargs)
         return output
 
     given = (*args, *kwargs.values())
-    output = interpret(_checkpoint, Operands(given, given), run)
+    output = watched(_checkpoint, given, run)
     return in_place(output)
 
 
@@ -169,7 +167,7 @@ def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
     """As `Segment.run`; in place of what the results were recorded with, they have a node that stands for it."""
     segment, oldest, reads = Segment(function, args, kwargs), next_number(), Reads()
     reads.add((args, tuple(kwargs.values())))
-    with interpreting(reads):
+    with watch(reads):
         whole, in_place = segment.run()
     if whole is None:
         return None, in_place
@@ -180,7 +178,7 @@ def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
     output = wrap(whole._data, None, whole._version)
     del whole, reached
     parents = tuple([target for target in [reference() for reference in references] if target is not None])
-    versions = tuple([(counter, counter[0], output._data) for counter in reads.versions.values()])
+    versions = tuple([(counter, counter[0], None) for counter in reads.versions.values()])
     output._node = Node(_checkpoint, _plan, parents, (segment,), versions, output._data.shape, output._data.dtype)
     output._requires_grad = True
     return output, in_place

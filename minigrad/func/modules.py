@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from minigrad.device import is_array
-from minigrad.engine.interpreters import surroundings
+from minigrad.func.checkpointing import surroundings
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor, as_tensor
 

@@ -1,7 +1,7 @@
 """A function as a composition of small steps: how to run it, and how to look at its steps.
 
 A primitive may name its ``composition``, the same function written with smaller operations. Within ``fused(False)``
-that runs in its place: `Compositions` is the interpreter that puts it there.
+that runs in its place.
 
 A composition names its steps: ``scores = tap("scores", q @ k.mT)``. Outside a `tapping` block the call returns its
 argument and costs one look at a context variable. Inside, the visitor sees every named tensor in order, may keep it
@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 from minigrad.arguments import in_name_of
 from minigrad.device.local import Setting
+from minigrad.engine import primitive
 from minigrad.engine.errors import CAUGHT
-from minigrad.engine.interpreters import REWRITE, Interpreter, Operands, interpreters, interpreting, not_interpreting
 from minigrad.engine.node import TensorBase, wrap
-from minigrad.engine.primitive import Primitive
+from minigrad.engine.primitive import Primitive, casting
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase | None]
@@ -32,28 +32,14 @@ _visitor: ContextVar[Visitor | None] = ContextVar("minigrad.tap", default=None)
 _reader: ContextVar[Reader | None] = ContextVar("minigrad.note", default=None)
 
 
-class Compositions(Interpreter):
-    """Runs the composition of every primitive that has one."""
-
-    phase = REWRITE
-    replaces_inside = True  # the steps of a composition may have compositions, too
-
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
-        """The output of the composition; its errors name `op`, not the steps."""
-        if op.composition is None:
-            return proceed(operands)
-        try:
-            args = list(operands.args)
-            if op.precision is not None:
-                for entry in interpreters():
-                    entry.function(op, args)
-            return op.composition(*args)
-        except CAUGHT as error:
-            told = in_name_of(op.name, error, operands.args)
-            raise told from (error if told is not error else None)
-
-
-_compositions = Compositions()
+def compose(op: Primitive, args: tuple[Any, ...]) -> Any:
+    """The output of the composition of `op`; its errors name `op`, not the steps."""
+    try:
+        cast = casting.get() if op.precision is not None else None
+        return op.composition(*(args if cast is None else cast.arguments(op, args)))  # type: ignore[misc]
+    except CAUGHT as error:
+        told = in_name_of(op.name, error, args)
+        raise told from (error if told is not error else None)
 
 
 def fused(enabled: bool) -> Setting[Any]:
@@ -61,12 +47,12 @@ def fused(enabled: bool) -> Setting[Any]:
 
     Local to the thread or task.
     """
-    return not_interpreting(_compositions) if enabled else interpreting(_compositions)
+    return Setting(primitive.composing, lambda now: None if enabled else compose)
 
 
 def composing() -> bool:
     """Whether compositions run here in place of fused functions."""
-    return _compositions in interpreters()
+    return primitive.composing.get() is not None
 
 
 def tap(name: str, tensor: T) -> T:

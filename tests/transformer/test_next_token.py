@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad.engine.interpreters import Interpreter, interpreting
+from minigrad.engine.watch import Watcher, watch
 
 from tests.transformer.decoding_models import BOS, peaked_model, random_sources
 from tests.transformer.tiny import VOCABULARY, tiny_model
@@ -67,14 +67,14 @@ def test_a_model_as_made_here_is_decoded_on_arrays(monkeypatch):
     assert greedy(model, sources) == expected
 
 
-class Recorder(Interpreter):
+class Recorder(Watcher):
     """Counts the modules that it is told of."""
 
     def __init__(self):
         self.modules = []
 
-    def module_begins(self, module):
-        self.modules.append(type(module))
+    def before(self, what, given):
+        self.modules.append(type(what))
 
 
 def test_whoever_watches_sees_the_modules_and_compositions_run_where_they_are_asked_for(monkeypatch):
@@ -82,7 +82,7 @@ def test_whoever_watches_sees_the_modules_and_compositions_run_where_they_are_as
     found = greedy(model, sources)
     expected, steps = [h.ids for h in found], max(len(h.ids) + h.finished for h in found)
     monkeypatch.setattr(OnArrays, "__call__", None)
-    with interpreting(recorder):
+    with watch(recorder):
         assert [h.ids for h in greedy(model, sources)] == expected
     assert recorder.modules.count(type(model.decoder.layers[0])) == 2 * steps
     with minigrad.fused(False):

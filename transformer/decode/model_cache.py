@@ -1,13 +1,14 @@
 """A KV cache outside of the modules, for any model whose attentions project keys and values with `nn.Linear`.
 
-`KeyValueCache` calls the model on the new tokens alone. An interpreter stands around its linear maps: where one of them
-projects keys or values, it returns those of all tokens so far. No module knows of it and nothing in the model changes,
-so that other threads may use or train the model meanwhile.
+`KeyValueCache` calls the model on the new tokens alone. A function stands in the place of its linear maps: where
+one of them projects keys or values, it returns those of all tokens so far. No module knows of it and nothing in the
+model changes, so that other threads may use or train the model meanwhile.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from typing import Any
 
@@ -15,8 +16,8 @@ import numpy as np
 
 from minigrad import Tensor, nn, no_grad
 from minigrad.device import device_of, is_host, on_device_of
-from minigrad.engine.interpreters import REWRITE, Interpreter, Operands, interpreting
-from minigrad.engine.primitive import Primitive
+from minigrad.device.local import Setting
+from minigrad.engine.primitive import Primitive, composing
 from minigrad.functional.linear import linear
 from minigrad.nn.state import same_values
 from minigrad.tensor import as_tensor
@@ -87,7 +88,7 @@ class KeyValueCache:
         if self.length == 0:
             self.clear()  # of what a first call left that raised
         call = _Call(self)
-        with no_grad(), interpreting(call):
+        with no_grad(), Setting(composing, lambda before: partial(call.operation, before)):
             out = self.model(*args, **kwargs, past=self.length)
         call.end()
         return out
@@ -112,7 +113,7 @@ class KeyValueCache:
                 self.memories[place] = memory[sent.on(device_of(memory))[0]]
 
 
-class _Call(Interpreter):
+class _Call:
     """One call of the model.
 
     Attributes:
@@ -120,27 +121,32 @@ class _Call(Interpreter):
         new: the number of tokens that each place of the cache gets.
     """
 
-    phase = REWRITE - 1  # outermost: compositions would put other operations in the place of `linear`
-
     def __init__(self, cache: KeyValueCache) -> None:
         self.cache = cache
         self.inputs: dict[Place, Tensor] = {}
         self.new: dict[Place, int] = {}
 
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
+    def operation(self, compose: Callable[..., Any] | None, op: Primitive, args: tuple[Any, ...]) -> Any:
         """The output of `op`; for a projection of keys or values, that for all tokens so far."""
-        role = self.cache.roles.get(id(operands.args[1])) if op is linear else None
+        role = self.cache.roles.get(id(args[1])) if op is linear else None
         if role is None:
-            return proceed(operands)
+            return self.output(compose, op, args)
         place = len(self.inputs) // len(ROLES), role
         if place in self.inputs:
             raise ValueError(f"KeyValueCache: an attention projects its {role} twice before its other projections")
-        self.inputs[place] = operands.args[0]
+        self.inputs[place] = args[0]
         if role == "query":
-            return proceed(operands)
+            return self.output(compose, op, args)
         if place in self.cache.memories:
-            return as_tensor(self.of_memory(place, operands.args[0]._data))
-        return as_tensor(self.joined(place, proceed(operands).data))
+            return as_tensor(self.of_memory(place, args[0]._data))
+        return as_tensor(self.joined(place, self.output(compose, op, args).data))
+
+    def output(self, compose: Callable[..., Any] | None, op: Primitive, args: tuple[Any, ...]) -> Any:
+        """That of `op` itself, or of its composition where compositions run."""
+        if compose is not None:
+            return compose(op, args)
+        with Setting(composing, lambda before: None):
+            return op(*args)
 
     def joined(self, place: Place, new: Any) -> Any:
         """Keys or values (B, T, n) of new tokens → those of all tokens so far, (B, length + T, n), a view."""

@@ -2,7 +2,7 @@
 
 `OnArrays` computes the decoder's forward from its parameters, on plain arrays and with a KV cache: a step has little to
 compute, and Tensors and modules would take a large part of its time. `AsWritten` calls the model's own methods on all
-tokens so far at every step; it serves models that were changed and models that an interpreter watches. `decoder_of`
+tokens so far at every step; it serves models that were changed and models that somebody watches. `decoder_of`
 chooses between them. `Continuation` serves decoder-only models.
 
 The K hypotheses of a sentence are adjacent, (B, K).
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from minigrad import Tensor, nn
 from minigrad.device import asarray_on, on_device_of, xp
-from minigrad.engine.interpreters import interpreters
 from minigrad.engine.primitive import Primitive
+from minigrad.engine.watch import watchers
 from minigrad.functional.attention import attention, split_heads
+from minigrad.functional.compositions import composing
 from minigrad.functional.normalization import layer_norm
 from minigrad.tensor import as_tensor
 
@@ -36,14 +37,14 @@ def decoder_of(model: Transformer, memory: Tensor, memory_mask: Any) -> AsWritte
     """`OnArrays` where it computes the same as `model`, else `AsWritten`.
 
     `AsWritten` serves models with parts that `transformer.model` does not define (see `transformer.known`), models
-    whose modules and operations an interpreter watches (a profile, say), and ``fused(False)``, for its compositions.
+    that is being watched (by a profile, say), and ``fused(False)``, for its compositions.
 
     Args:
         model: a model in evaluation mode, under ``no_grad``.
         memory: the encoder's output, (B, S, D).
         memory_mask: which source tokens may be attended to, (B, 1, 1, S), or None.
     """
-    if interpreters() or not is_known(model, ("decoder", "projection")) or _is_unusual(model):
+    if watchers() or composing() or not is_known(model, ("decoder", "projection")) or _is_unusual(model):
         return AsWritten(model, memory, memory_mask)
     return OnArrays(model, memory, memory_mask)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from minigrad.device import to_numpy
 from minigrad.device.memory import pool_use
-from minigrad.engine.interpreters import span
+from minigrad.engine.watch import span
 from minigrad.inspect.table import size
 
 from transformer.data.parallel_text import Pairs
