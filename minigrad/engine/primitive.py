@@ -207,7 +207,8 @@ class Primitive(Body, functools.partial[Any]):
         out, saved = out if body.has_saved else (out, None)
         shares = self.variadic or getattr(out, "base", None) is not None
         for value in values:
-            shares = shares or value is out
+            if value is out:
+                shares = True
         tensor = wrap(out, None, shared_version(out, args[0] if self.variadic else args) if shares else None)
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)

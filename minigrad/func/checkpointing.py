@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from minigrad import random
-from minigrad.device.local import Setting, enable_grad, evaluation, recording
+from minigrad.device.local import enable_grad, evaluation, recording
 from minigrad.engine.backward import recorded_since
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.primitive import body_kinds, casting, composing, primitive
@@ -93,7 +93,7 @@ class Segment:
             stack.enter_context(enable_grad())
             stack.enter_context(evaluation.set_to(self.evaluation))
             for setting, value in self.settings:
-                stack.enter_context(Setting(setting, lambda now, value=value: value))
+                stack.callback(setting.reset, setting.set(value))
             for make in self.surroundings:
                 stack.enter_context(make())
             random.set_state(self.random_state)

@@ -73,12 +73,17 @@ class FrameWatcher(Watcher):
         if model is not None:
             self._give_names(model, "")
 
+    @property
+    def running(self) -> list[Frame]:
+        """The frames of this thread, the innermost last."""
+        frames: list[Frame] = self._threads.__dict__.setdefault("frames", [])
+        return frames
+
     def enter(self, what: Any) -> Frame:
         """The frame of what begins."""
-        frames = self._threads.__dict__.setdefault("frames", [])
-        outer = frames[-1] if frames else None
+        outer = self.running[-1] if self.running else None
         modules = tuple(outer.around("module")[::-1]) if outer is not None else ()
-        backward = outer is not None and outer.backward
+        backward = what == "backward" or (outer is not None and outer.backward)
         if isinstance(what, str):
             frame = Frame("span", what, outer, modules, backward)
         elif isinstance(what, Primitive):
@@ -90,12 +95,12 @@ class FrameWatcher(Watcher):
             if id(what) not in self.names:
                 self._give_names(what, type(what).__name__)
             frame = Frame("module", self.names[id(what)], outer, modules, backward)
-        frames.append(frame)
+        self.running.append(frame)
         return frame
 
     def leave(self, what: Any, made: Any) -> Frame:
         """The frame of what has ended."""
-        frame: Frame = self._threads.frames.pop()
+        frame = self.running.pop()
         if isinstance(what, Primitive) and made is not None and made._node is not None:
             self.recorded[made._node] = frame
         return frame
