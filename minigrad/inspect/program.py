@@ -11,16 +11,16 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, partialmethod
 from itertools import count, groupby
 from typing import Any
 
 import numpy as np
 
-from minigrad.device import is_array
-from minigrad.engine.node import Node, TensorBase
+from minigrad.engine.node import Node
 from minigrad.engine.primitive import Primitive, only_definitions
 from minigrad.engine.watch import watch
-from minigrad.inspect.frames import Frame, FrameWatcher
+from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
 from minigrad.inspect.lines import FUNCTIONS, PACKAGE
 from minigrad.nn import Module
 from minigrad.tensor.gradients import backward
@@ -88,22 +88,22 @@ class Traced(np.ndarray[Any, Any]):
         self.writer.change(self, self, *at(index), " = ", value)
 
 
-def _method(name: str) -> Any:
-    def run(self: Traced, *args: Any, **options: Any) -> Any:
-        made = getattr(bare(self), name)(*bare(args), **bare(options))
-        if name == "astype" and made.dtype == self.dtype:
-            return self.writer.trace(made, self.traced)
-        shown = {key: value for key, value in options.items() if value is not None and value is not False}
-        return self.writer.made(made, self, f".{name}", *call(args, shown))
+def _method(self: Traced, name: str, *args: Any, **options: Any) -> Any:
+    made = getattr(bare(self), name)(*bare(args), **bare(options))
+    if name == "astype" and made.dtype == self.dtype:
+        return self.writer.trace(made, self.traced)
+    shown = {key: value for key, value in options.items() if value is not None and value is not False}
+    return self.writer.made(made, self, f".{name}", *call(args, shown))
 
-    return run
+
+def _view(name: str, self: Traced) -> Any:
+    return self.writer.made(getattr(bare(self), name), self, f".{name}")
 
 
 for _name in METHODS:
-    setattr(Traced, _name, _method(_name))
+    setattr(Traced, _name, partialmethod(_method, _name))
 for _name in ("T", "mT"):
-    setattr(Traced, _name, property(
-        lambda self, name=_name: self.writer.made(getattr(bare(self), name), self, f".{name}")))
+    setattr(Traced, _name, property(partial(_view, _name)))
 
 
 def bare(value: Any) -> Any:
@@ -147,7 +147,7 @@ class Writer(FrameWatcher):
 
     def trace(self, array: Any, value: Value) -> Any:
         """`array` as one that writes down what is done with it."""
-        traced = np.asarray(array).view(self.kind)
+        traced: Any = np.asarray(array).view(self.kind)
         traced.traced = value
         return traced
 
@@ -202,9 +202,9 @@ class Writer(FrameWatcher):
             given.traced.name = f"d_{self.recorded[what].note.name}"
         elif isinstance(what, Primitive):
             for name, value in zip(what.parameters, given, strict=True):
-                array = value._data if isinstance(value, TensorBase) else value
-                if is_array(array) and array.ndim and not isinstance(array, Traced):
-                    self.give(array, name)
+                for array in arrays_in(value):
+                    if array.ndim and not isinstance(array, Traced):
+                        self.give(array, name)
 
     def after(self, what: Any, given: Any, made: Any) -> None:
         """What an operation made is called after it, if it has no better name."""
@@ -327,9 +327,8 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
         The text, which defines ``step(p)``, a function that returns the loss and the gradients by name; and the arrays
         `p` by name: parameters and constants.
     """
-    model = wrt if isinstance(wrt, Module) else None
-    tensors: dict[str, Any] = dict(model.named_parameters() if model is not None else wrt)
-    writer, gradients = Writer(model), dict[str, Value]()
+    tensors: dict[str, Any] = dict(wrt.named_parameters() if isinstance(wrt, Module) else wrt)
+    writer, gradients = Writer(wrt if isinstance(wrt, Module) else None), dict[str, Value]()
     names, before = {id(tensor): name for name, tensor in tensors.items()}, [t._data for t in tensors.values()]
 
     def receive(leaf: Any, gradient: Any, owned: bool) -> None:
