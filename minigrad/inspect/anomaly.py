@@ -53,16 +53,15 @@ class _Detector(FrameWatcher):
         if made is not None and isinstance(what, Primitive):
             saved = [] if made._node is None else _saved_arrays(made._node)
             frame.note = [current_lines(), *[_checksum(array) for _, array in saved]]
-            bad = None if what.recomputes else _bad(made._data, given)  # what runs in a checkpoint has been looked at
+            bad = None if what.recomputes else _bad(made, given)  # what runs in a checkpoint has been looked at
             if bad is not None:
-                raise _error(f"{what.name}: {bad} in its output, and none in what it was given", made._data,
+                raise _error(f"{what.name}: {bad} in its output, and none in what it was given", made,
                              _place(frame), zip(what.parameters, given, strict=True))
-        elif made is not None and isinstance(what, Node) and _bad(_parts(given)[0]) is None:
+        elif made is not None and isinstance(what, Node) and _bad(given) is None:
             for name, gradient in zip(input_names(what), made, strict=True):
-                for array in _parts(gradient):
-                    if (bad := _bad(array)) is not None:
-                        raise _error(f"{what.primitive.name}: its gradient rule for {name!r} made {bad} of a finite "
-                                     "gradient", array, _place(self.recorded.get(what)), saved_by(what))
+                if (bad := _bad(gradient)) is not None:
+                    raise _error(f"{what.primitive.name}: its gradient rule for {name!r} made {bad} of a finite "
+                                 "gradient", gradient, _place(self.recorded.get(what)), saved_by(what))
 
 
 def _place(frame: Frame | None) -> str:
@@ -73,29 +72,25 @@ def _place(frame: Frame | None) -> str:
     return f"{text}\nin {frame.module}" if frame.module else text
 
 
-def _bad(array: Any, given: Any = ()) -> str | None:
+def _bad(made: Any, given: Any = ()) -> str | None:
     """What there is in a floating array, and in nothing of what was given: "a NaN", "an infinity"; None if neither."""
-    if not _floating(array):
-        return None
-    with on_device_of(array):
-        if xp(array).isfinite(array).all():
-            return None
-        for kind, name in (("a NaN", "isnan"), ("an infinity", "isinf")):
-            test = getattr(xp(array), name)
-            if test(array).any() and not any(test(value).any() for value in _parts(given) if _floating(value)):
-                return kind
+    for array in _floating(made):
+        with on_device_of(array):
+            for kind, name in (("a NaN", "isnan"), ("an infinity", "isinf")):
+                test = getattr(xp(array), name)
+                if test(array).any() and not any(test(value).any() for value in _floating(given)):
+                    return kind
     return None
 
 
-def _parts(value: Any) -> list[Any]:
-    """What an argument is made of: itself, or its parts; tensors as arrays."""
+def _floating(value: Any) -> Iterator[Any]:
+    """The floating arrays and numbers among arguments."""
     if isinstance(value, (tuple, list)):
-        return [part for one in value for part in _parts(one)]
-    return [value._data if isinstance(value, TensorBase) else value]
-
-
-def _floating(value: Any) -> bool:
-    return value.dtype.kind == "f" if is_array(value) else isinstance(value, (float, np.floating))
+        for part in value:
+            yield from _floating(part)
+    raw = value._data if isinstance(value, TensorBase) else value
+    if isinstance(raw, (float, np.floating)) or (is_array(raw) and raw.dtype.kind == "f"):
+        yield raw
 
 
 def _saved_arrays(node: Node) -> list[tuple[str, Array]]:
@@ -106,10 +101,10 @@ def _checksum(array: Array) -> int:
     return zlib.crc32(to_numpy(array).tobytes())
 
 
-def _error(problem: str, array: Array, place: str, named: Iterable[tuple[str, Any]]) -> AnomalyError:
+def _error(problem: str, made: Any, place: str, named: Iterable[tuple[str, Any]]) -> AnomalyError:
     """The error, with the first bad element, and the shape and the range of each operand."""
-    host = to_numpy(array)
-    index = tuple(map(int, np.argwhere(~np.isfinite(host))[0]))
+    host = to_numpy(made._data if isinstance(made, TensorBase) else made)
+    index = tuple(map(int, np.argwhere(np.isnan(host) if "a NaN" in problem else np.isinf(host))[0]))
     text = [problem, f"first at index {index} of shape {host.shape}: {host[index]}{place}"]
     for name, value in named:
         for operand in map(to_numpy, arrays_in(value)):

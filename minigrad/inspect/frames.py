@@ -84,13 +84,12 @@ class FrameWatcher(Watcher):
         outer = self.running[-1] if self.running else None
         modules = tuple(outer.around("module")[::-1]) if outer is not None else ()
         backward = what == "backward" or (outer is not None and outer.backward)
-        if isinstance(what, str):
-            frame = Frame("span", what, outer, modules, backward)
-        elif isinstance(what, Primitive):
-            frame = Frame("operation", what.name, outer, modules, backward)
-        elif isinstance(what, Node):
+        if isinstance(what, Node):
             modules = self.recorded[what].modules if what in self.recorded else ()
             frame = Frame("operation", what.primitive.name, outer, modules, True, what.number)
+        elif isinstance(what, (str, Primitive)):
+            kind, name = ("span", what) if isinstance(what, str) else ("operation", what.name)
+            frame = Frame(kind, name, outer, modules, backward)
         else:
             if id(what) not in self.names:
                 self._give_names(what, type(what).__name__)

@@ -41,6 +41,9 @@ def test_infinities_are_caught_where_no_operand_has_one():
                                 ("astype", lambda: leaf(1e5).astype(np.float16))):
         assert caught(function).startswith(f"{operation}: an infinity")
     assert caught(lambda: x - x).startswith("sub: a NaN")
+    nan = caught(lambda: mg.log(leaf(math.inf, -1.0)))
+    assert "log: a NaN" in nan
+    assert "at index (1,)" in nan  # not that of the infinity
     assert "losses.py" in caught(lambda: F.mse_loss(leaf(1e300), [0.0]))  # the line inside, too
     with detect_anomaly():
         (leaf(math.nan, 1.0) * 2).sum()
