@@ -105,7 +105,7 @@ def main() -> None:
 def card() -> Report:
     """The GPU, its driver, the host, and the versions."""
     found = subprocess.getoutput("nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader")
-    return {"gpus": found.splitlines(), "capability": minigrad.device.cuda_device("cuda:0").compute_capability,
+    return {"gpus": found.splitlines(), "capability": minigrad.device.on_device("cuda:0").compute_capability,
             "cupy": minigrad.device.module_for("cuda:0").__version__, "date": time.strftime("%Y-%m-%d"),
             **paired.machine(["numpy", "torch"])}
 

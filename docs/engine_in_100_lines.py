@@ -299,7 +299,7 @@ for step in range(501):
 #
 #     1. Node, Tensor        minigrad/engine/node.py; the Tensor's operators and methods: minigrad/tensor/
 #     2. primitive           minigrad/engine/primitive.py: call, run, _record; rules.py: how a rule gets what it names
-#     3. the operations      minigrad/ops/: arithmetic.py, exponential.py, linalg.py, reduction.py, shape.py
+#     3. the operations      minigrad/ops/: elementwise.py, linalg.py, reduction.py, shape.py
 #     4. the backward pass   minigrad/engine/backward.py: backward_pass and gradients_of_parents
 #     5. create_graph        minigrad/tensor/gradients.py: grad; engine/backward.py: saved_as_tensors
 #

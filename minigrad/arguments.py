@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 import numbers
 import re
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from minigrad.device import asarray_on, is_array
-from minigrad.engine.errors import CAUGHT, explain, kind_of, misfit, shown
-from minigrad.engine.node import Array
+from minigrad.device import asarray_on, is_array, plain, to_numpy
+from minigrad.device.local import recording
+from minigrad.engine.errors import CAUGHT, explain, kind_of, shown
+from minigrad.engine.node import Array, TensorBase
 from minigrad.engine.operands import NUMERIC, numeric
 from minigrad.engine.primitive import casting
 
@@ -63,14 +63,6 @@ def check_probability(p: Any, operation: str) -> float:
     return p
 
 
-def single_axis(axis: Any, shape: tuple[int, ...], operation: str) -> None:
-    """TypeError for an axis that is no int, IndexError for one that an array of `shape` lacks."""
-    if not isinstance(axis, int | np.integer) or isinstance(axis, np.timedelta64):
-        raise TypeError(f"{operation}: the axis must be one int, got {type(axis).__name__} {shown(axis)}")
-    if not -len(shape) <= axis < len(shape):
-        raise IndexError(f"{operation}: axis {axis} is out of range for shape {tuple(shape)}")
-
-
 def numeric_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
     """The dtype that is meant; TypeError for None, for what is no dtype, and for one that tensors do not have."""
     found = None if dtype is None else np.dtype(dtype)
@@ -82,59 +74,58 @@ def numeric_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
 def numbers_on(device: str, values: Any, dtype: Any, operation: str) -> Array:
     """An array, numbers or nested lists of them as an array of `dtype` on a device.
 
-    TypeError for anything else, OverflowError for an integer that the dtype cannot hold.
+    TypeError for anything else, and for a tensor that requires a gradient, which would be lost; OverflowError for an
+    integer that the dtype cannot hold.
     """
+    values = listed(values, operation)
     if is_array(values):
         return asarray_on(device, numeric(values, operation), dtype)
     if np.size(values):
         numeric(np.asarray(values), operation)
-    try:
-        return asarray_on(device, values.item() if isinstance(values, np.generic) else values, dtype)
-    except OverflowError as error:
-        raise OverflowError(f"{operation}: {error}") from None
+    return asarray_on(device, values.item() if isinstance(values, np.generic) else values, dtype)
 
 
-def public(function: F) -> F:
-    """Let the errors of a function name it.
+def listed(data: Any, operation: str, inside: bool = False) -> Any:
+    """Arrays and tensors, alone or in nested lists with numbers, as plain arrays; those in lists are in host memory."""
+    if isinstance(data, TensorBase):
+        if data._requires_grad and recording.get():
+            raise TypeError(f"{operation}: a tensor that requires a gradient would become a constant; join several by "
+                            "minigrad.stack, repeat one by minigrad.broadcast_to, or give .detach() for a constant")
+        return to_numpy(data._data) if inside else data._data
+    if isinstance(data, (list, tuple)):
+        return [listed(part, operation, True) for part in data]
+    return plain(data, operation) if isinstance(data, np.ndarray) else data
+
+
+def public(function: F, precision: str | None = None) -> F:
+    """Let the errors of a function name it, and make it an operation of its module.
 
     What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
-    operation's, and with what it was given. What names it already stays as it is.
+    operation's, and with what it was given. What names it already stays as it is. `precision` is what it wants under
+    mixed precision, as of a `primitive`.
     """
-    return _public(function, None)
-
-
-def public_in_precision(precision: str) -> Callable[[F], F]:
-    """The same for a function that wants a precision under mixed precision, which it declares as a primitive does."""
-    return functools.partial(_public, precision=precision)
-
-
-def _public(function: F, precision: str | None) -> F:
     name = function.__qualname__.rpartition(".")[2]
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         if precision is not None and (cast := casting.get()) is not None:
-            values = cast.arguments(call, [*args, *keywords.values()])
+            values = cast.arguments(precision, [*args, *keywords.values()])
             args, keywords = values[:len(args)], dict(zip(keywords, values[len(args):], strict=True))
         try:
             return function(*args, **keywords)
         except CAUGHT as error:
-            raise_in_name_of(function, name, error, args, keywords)
+            told = in_name_of(name, error, (*args, *keywords.values()))
+            if told is error:
+                raise
+            raise told from error
 
     call.precision = precision  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 
-def raise_in_name_of(function: Callable[..., Any], name: str, error: Exception, args: tuple[Any, ...],
-                     keywords: dict[str, Any]) -> NoReturn:
-    """Raise `error`, which this call of `function` ended in, as one of the function `name`."""
-    entered = error.__traceback__ is not None and error.__traceback__.tb_next is not None
-    if isinstance(error, TypeError) and not entered:
-        raise misfit(error, name, inspect.signature(function)) from None
-    told = in_name_of(name, error, (*args, *keywords.values()))
-    if told is error:
-        raise error
-    raise told from error
+def public_in_precision(precision: str) -> Callable[[F], F]:
+    """`public` for a function that wants a precision."""
+    return functools.partial(public, precision=precision)
 
 
 def in_name_of(operation: str, error: Exception, values: Iterable[Any]) -> Exception:

@@ -10,13 +10,12 @@ Nothing here depends on which thread is faster: parts are cut, and results are c
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,59 +28,39 @@ from minigrad.tensor.gradients import arrive
 T = TypeVar("T")
 
 
-class _ThreadPool:
-    """The calling thread and ``size - 1`` others, until `end`.
-
-    A copy of the context that was made inside the block may outlive it, in a task or a thread. After the end, `run`
-    uses the calling thread alone there.
-    """
+class _Pool:
+    """The threads of a block. A copy of its context may outlive it, in a task or a thread: there `size` is 1."""
 
     def __init__(self, size: int) -> None:
-        self._executor = ThreadPoolExecutor(size - 1, thread_name_prefix="minigrad")
-        self._size, self._ended = size, False
-        self._lock = threading.Lock()
-
-    @property
-    def size(self) -> int:
-        return 1 if self._ended else self._size
-
-    def begin(self, work: Callable[[], None], tasks: int) -> list[Future[None]]:
-        """Let the others `work`, too, as many as there are `tasks` for besides the caller's."""
-        with self._lock:
-            return [self._executor.submit(work) for _ in range(min(self.size, tasks) - 1)]
-
-    def end(self) -> None:
-        """Wait for what has begun, and let nothing begin any more."""
-        with self._lock:
-            self._ended = True
-        self._executor.shutdown()
+        self.size, self.lock = size, threading.Lock()
+        self.executor = ThreadPoolExecutor(size, thread_name_prefix="minigrad")  # a thread starts with its first task
 
 
-_current: ContextVar[_ThreadPool | None] = ContextVar("minigrad.parallel", default=None)
+_ALONE = _Pool(1)
+_current: ContextVar[_Pool] = ContextVar("minigrad.parallel", default=_ALONE)
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Within the block, let `run` use `count` threads, the calling one and others, which end with the block.
+    """Within the block, let `run` use `count` threads, which end with the block.
 
     Local to the current thread or task, and to what runs in a copy of its context. TypeError if `count` is no integer,
     ValueError if it is below 1.
     """
-    count = whole_number(count, "the count", "threads")
-    pool = _ThreadPool(count) if count > 1 else None
+    pool = _Pool(whole_number(count, "the count", "threads"))
     token = _current.set(pool)
     try:
         yield
     finally:
-        if pool is not None:
-            pool.end()
+        with pool.lock:
+            pool.size = 1
+        pool.executor.shutdown()
         _current.reset(token)
 
 
 def thread_count() -> int:
     """How many threads `run` uses here; 1 outside of `threads`, after its end, and in what `run` runs."""
-    pool = _current.get()
-    return 1 if pool is None else pool.size
+    return _current.get().size
 
 
 def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
@@ -90,48 +69,36 @@ def run(tasks: Sequence[Callable[[], T]]) -> list[T]:
     A thread that has ended one takes the next. If one raises, those that have begun are waited for; then the exception
     of the first in order that raised is raised.
     """
-    pool, done = _current.get(), dict[int, T]()
-    errors, waiting = dict[int, BaseException](), deque((copy_context(), *numbered) for numbered in enumerate(tasks))
-
-    def take() -> None:
-        while waiting:
-            try:
-                context, number, task = waiting.popleft()
-            except IndexError:  # another thread was faster
-                return
-            try:
-                done[number] = context.run(_alone, task)
-            except BaseException as error:  # noqa: BLE001 - raised below, in the calling thread
-                errors[number] = error
-                waiting.clear()
-
-    futures = [] if pool is None else pool.begin(take, len(tasks))
+    pool = _current.get()
+    with pool.lock:
+        futures = [pool.executor.submit(copy_context().run, _alone, task) for task in tasks if pool.size > 1]
+    if not futures:
+        return [copy_context().run(_alone, task) for task in tasks]
     try:
-        take()
+        wait(futures, return_when=FIRST_EXCEPTION)
     finally:
+        for future in futures:
+            future.cancel()
         wait(futures)
-    if errors:
-        raise errors[min(errors)]
-    return [done[number] for number in range(len(tasks))]
+    return [future.result() for future in futures]
+
+
+def _alone(task: Callable[[], T]) -> T:
+    """Run a task without further threads: a part that is divided again would wait for a thread that waits for it."""
+    _current.set(_ALONE)
+    return task()
 
 
 def shares(items: Sequence[T], weights: Sequence[float], parts: int) -> list[Sequence[T]]:
     """Cut a row of items into neighbours of about the same total weight: at most `parts`, and none without an item."""
     parts = min(parts, len(items))
     if parts < 2:
-        return [items] if parts else []
-    ends = np.cumsum(np.asarray(weights, np.float64))
+        return [items][:parts]
+    ends, number = np.cumsum(np.asarray(weights, np.float64)), np.arange(1, parts)
     middles = ends - np.diff(ends, prepend=0.0) / 2
-    cuts = [0]
-    for number, cut in enumerate(np.searchsorted(middles, ends[-1] * np.arange(1, parts) / parts).tolist(), start=1):
-        cuts.append(min(max(cut, cuts[-1] + 1), len(items) - parts + number))
-    return [items[start:end] for start, end in itertools.pairwise([*cuts, len(items)])]
-
-
-def _alone(task: Callable[[], T]) -> T:
-    """Run a task without further threads: a part that is divided again would wait for a thread that waits for it."""
-    _current.set(None)
-    return task()
+    cuts = np.searchsorted(middles, ends[-1] * number / parts)
+    cuts = number + np.maximum.accumulate(cuts - number).clip(0, len(items) - parts)
+    return [items[start:end] for start, end in pairwise([0, *cuts.tolist(), len(items)])]
 
 
 Span = tuple[int, int]  # neighbours among several passes: the first, and the one after the last

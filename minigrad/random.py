@@ -16,7 +16,6 @@ state is a copy, local to the context (``contextvars``) that entered it: the out
 from __future__ import annotations
 
 import contextlib
-import math
 import operator
 import os
 import threading
@@ -65,37 +64,18 @@ class _State:
 
     def __init__(self, seed: int) -> None:
         self.lock = threading.Lock()
-        self.reseed(seed)
-
-    def reseed(self, seed: int) -> None:
         self.seed, self.step, self.call = seed, 0, 0
-        self._generator: numpy.random.Generator | None = None
-
-    @property
-    def generator(self) -> numpy.random.Generator:
-        """Made when it is first asked for: importing minigrad does not import numpy.random."""
-        with self.lock:
-            if self._generator is None:
-                bits = numpy.random.PCG64(_seed_sequence(_PARAMETERS, DropoutKey(self.seed, 0, 0)))
-                self._generator = numpy.random.Generator(bits)
-            return self._generator
-
-    @generator.setter
-    def generator(self, generator: numpy.random.Generator) -> None:
-        self._generator = generator
+        self.generator: numpy.random.Generator | None = None  # made when it is first asked for: its import takes time
 
 
 _shared = _State(int.from_bytes(os.urandom(_WORD // 8), "little"))
-_current: ContextVar[_State] = ContextVar("minigrad_random_state", default=_shared)
+_current: ContextVar[_State] = ContextVar("minigrad.random", default=_shared)
 _state = _current.get
 
 
 def _word(name: str, value: Any) -> int:
     """``value`` as an integer that fits a word of the key; TypeError or ValueError otherwise."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}") from None
+    number = operator.index(value)
     if not 0 <= number < 2**_WORD:
         raise ValueError(f"{name} must be between 0 and 2**{_WORD} - 1, got {number}")
     return number
@@ -109,36 +89,36 @@ def manual_seed(seed: int) -> None:
 
     A process that never calls it has a seed from the operating system, which ``get_state()["seed"]`` tells.
     """
-    _state().reseed(_word("manual_seed: seed", seed))
+    state = _state()
+    state.seed, state.step, state.call, state.generator = _word("manual_seed: seed", seed), 0, 0, None
 
 
 def generator() -> numpy.random.Generator:
     """The host generator that parameters are drawn from, whatever device they go to."""
-    return _state().generator
+    state = _state()
+    with state.lock:
+        if state.generator is None:
+            bits = numpy.random.PCG64(_seed_sequence(_PARAMETERS, DropoutKey(state.seed, 0, 0)))
+            state.generator = numpy.random.Generator(bits)
+        return state.generator
 
 
 def get_state() -> dict[str, Any]:
     """Everything that later draws depend on: integers and strings in dictionaries, which JSON can hold."""
     state = _state()
-    return {
-        "seed": state.seed,
-        "step": state.step,
-        "call": state.call,
-        "generator": state.generator.bit_generator.state,
-    }
+    return {"seed": state.seed, "step": state.step, "call": state.call, "generator": generator().bit_generator.state}
 
 
 def set_state(saved: dict[str, Any]) -> None:
     """Go back to the state `saved` by ``get_state``; ValueError, and nothing changed, for anything else."""
+    state = _state()
     try:
-        key = DropoutKey(*(_word(f"set_state: {name}", saved[name]) for name in DropoutKey._fields))
+        key = [_word(name, saved[name]) for name in DropoutKey._fields]
         bits = numpy.random.PCG64()
         bits.state = saved["generator"]
     except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"set_state: not a state made by get_state: {error}") from error
-    state = _state()
-    state.seed, state.step, state.call = key
-    state.generator = numpy.random.Generator(bits)
+    (state.seed, state.step, state.call), state.generator = key, numpy.random.Generator(bits)
 
 
 @contextlib.contextmanager
@@ -148,11 +128,12 @@ def fork(seed: int | None = None) -> Iterator[None]:
     ``gradcheck`` evaluates a function in a fork each time, so that its dropout masks are the same every time.
     """
     saved = get_state()
-    state = _State(saved["seed"] if seed is None else _word("fork: seed", seed))
-    token = _current.set(state)
+    token = _current.set(_State(0))
     try:
         if seed is None:
             set_state(saved)
+        else:
+            manual_seed(seed)
         yield
     finally:
         _current.reset(token)
@@ -191,12 +172,9 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
     ``SeedSequence`` hash of the key: it passes the same statistical tests as Philox, NumPy's counter-based
     generator, in half the time.
 
-    Returns a boolean array of ``shape`` on ``device``. ValueError if ``keep_probability`` is outside [0, 1].
+    Returns a boolean array of ``shape`` on ``device``.
     """
-    if not 0 <= keep_probability <= 1:
-        raise ValueError(f"bernoulli_mask: keep_probability must be in [0, 1], got {keep_probability}")
-    shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    count = math.prod(shape)
+    count = int(numpy.prod(shape))
     words = numpy.random.SFC64(_seed_sequence(_DROPOUT, key)).random_raw(-(-count // 4))
     bits = words.view(numpy.uint16)[:count]  # four elements from each 64-bit word
     mask = bits < round(keep_probability * 2**16)

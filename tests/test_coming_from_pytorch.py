@@ -23,7 +23,7 @@ def rows():
 
 def arrays():
     draw = np.random.default_rng(0)
-    shapes = {"x": (2, 3), "y": (2, 3), "v": (3,), "w": (3, 4), "q": (2, 5, 4), "k": (2, 5, 4), "s": (2, 5, 4)}
+    shapes = {"x": (2, 3), "y": (2, 3), "v": (3,), "q": (2, 5, 4), "k": (2, 5, 4), "s": (2, 5, 4)}
     found = {name: draw.uniform(0.1, 0.9, size=shape).astype(np.float32) for name, shape in shapes.items()}
     found["labels"] = np.array([2, 0])
     found["m"] = np.array([[True, False, True], [False, True, True]])

@@ -11,6 +11,7 @@ another CuPy-like module may serve the ``cuda`` devices; the tests use it on mac
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import re
 from collections.abc import Iterator
@@ -51,12 +52,11 @@ def xp(array: Any) -> Any:
 
     Raises TypeError for anything that is neither an array nor a number (a list, a Tensor).
     """
-    return _namespaces[type(array)] or _refuse(array)
+    return _namespaces[type(array)] or _refuse(type(array))
 
 
-def _refuse(x: Any) -> NoReturn:
-    kind = f"{type(x).__module__}.{type(x).__qualname__}"
-    raise TypeError(f"expected an array (NumPy's or CuPy's) or a number, got {kind}")
+def _refuse(kind: type) -> NoReturn:
+    raise TypeError(f"expected an array (NumPy's or CuPy's) or a number, got {kind.__module__}.{kind.__qualname__}")
 
 
 def is_array(x: Any) -> bool:
@@ -104,13 +104,11 @@ def array_module(namespace: Any, special: Any) -> Iterator[None]:
 def parse_device(device: str) -> str:
     """The canonical name of a device: ``"cpu"``, or ``"cuda:N"`` (``"cuda"`` means ``"cuda:0"``).
 
-    TypeError for what is no string, ValueError for any other name; it may not exist (``require_cuda``).
+    TypeError for what is no string, ValueError for any other name; it may not exist (``module_for``).
     """
     if not isinstance(device, str):
-        of_dtype = isinstance(device, type | numpy.dtype)
-        advice = "; a Tensor's dtype changes with .astype(dtype), a Module's with .to(dtype=dtype)" if of_dtype else ""
-        raise TypeError("device must be a string such as 'cpu' or 'cuda:0', got "
-                        f"{device if of_dtype else type(device).__name__}{advice}")
+        raise TypeError(f"device must be a string such as 'cpu' or 'cuda:0', got {device!r}; a dtype is changed by "
+                        ".astype(dtype) or .to(dtype=dtype)")
     if device == "cpu":
         return device
     match = re.fullmatch(r"cuda(?::(0|[1-9][0-9]*))?", device)
@@ -124,19 +122,21 @@ def device_of(array: Any) -> str:
     return "cpu" if xp(array) is numpy else f"cuda:{array.device.id}"
 
 
-def _index(device: str) -> int:
-    return int(device.partition(":")[2])
-
-
 def module_for(device: str) -> Any:
-    """The namespace that makes arrays on ``device``; DeviceError, with the remedy, if it cannot be used."""
-    return numpy if device == "cpu" else require_cuda(_index(parse_device(device)))
+    """The namespace that makes arrays on ``device``; DeviceError, with cause and remedy, if it cannot be used."""
+    return numpy if device == "cpu" else _gpu_module(parse_device(device))
 
 
-def cuda_device(device: str) -> Any:
-    """CuPy's object for the GPU `device`, a context in which arrays are made on it. DeviceError if there is none."""
-    index = _index(parse_device(device))
-    return require_cuda(index).cuda.Device(index)
+def _gpu_module(device: str) -> Any:
+    module = _find_cuda()
+    count = module.cuda.runtime.getDeviceCount()
+    if _index(device) >= count:
+        raise DeviceError(f"there is no {device}; this machine has {count} (cuda:0 to cuda:{count - 1})")
+    return module
+
+
+def _index(device: str) -> int:
+    return int(device.removeprefix("cuda:"))
 
 
 # --- Transfers ------------------------------------------------------------------------------------
@@ -149,9 +149,9 @@ def on_device_of(array: Any) -> AbstractContextManager[Any]:
     return _NO_CONTEXT if xp(array) is numpy else array.device
 
 
-def on_device(device: str) -> AbstractContextManager[Any]:
-    """A context in which `module_for(device)` makes arrays on ``device``: how to make one there, and send nothing."""
-    return _NO_CONTEXT if device == "cpu" else cuda_device(device)
+def on_device(device: str) -> Any:
+    """A context in which `module_for(device)` makes arrays on ``device``: for a GPU, CuPy's object for it."""
+    return _NO_CONTEXT if device == "cpu" else module_for(device).cuda.Device(_index(parse_device(device)))
 
 
 def to_numpy(array: Any) -> numpy.ndarray[Any, Any]:
@@ -168,14 +168,11 @@ def to_device(array: Any, device: str) -> Any:
 
 
 def _to_gpu(array: Any, device: str) -> Any:
-    """``array`` on a GPU, which has its canonical name here."""
     if is_array(array) and device_of(array) == device:  # "cuda" is "cuda:0"
         return array
     module = module_for(device)
-    with cuda_device(device):
-        if xp(array) is module:
-            return module.array(array)  # from another GPU: copies to the current device
-        return module.asarray(to_numpy(array))
+    with on_device(device):  # the current one, to which an array of another GPU is copied
+        return module.array(array) if xp(array) is module else module.asarray(to_numpy(array))
 
 
 def asarray_on(device: str, data: Any, dtype: Any = None) -> Any:
@@ -192,9 +189,8 @@ def asarray_on(device: str, data: Any, dtype: Any = None) -> Any:
 
 def synchronize(device: str) -> None:
     """Wait until ``device`` has finished the work given to it; nothing to wait for on the host."""
-    device = parse_device(device)
     if device != "cpu":
-        cuda_device(device).synchronize()
+        on_device(device).synchronize()
 
 
 # --- Is a GPU usable? -----------------------------------------------------------------------------
@@ -217,15 +213,6 @@ def cuda_status() -> CudaStatus:
         return CudaStatus(0, str(error))
 
 
-def require_cuda(index: int = 0) -> Any:
-    """The namespace that serves ``cuda:index``; DeviceError, naming cause and remedy, if none does."""
-    module = _find_cuda()
-    count = module.cuda.runtime.getDeviceCount()
-    if index >= count:
-        raise DeviceError(f"there is no cuda:{index}; this machine has {count} (cuda:0 to cuda:{count - 1})")
-    return module
-
-
 def _find_cuda() -> Any:
     """CuPy, imported and tried, or the module in its place; DeviceError with one of three messages.
 
@@ -233,51 +220,35 @@ def _find_cuda() -> Any:
     compiler only when it first uses them. So a kernel is compiled and a product computed, once.
     """
     global _cuda_module
-    if _cuda_module is None:
-        try:
-            cupy = importlib.import_module("cupy")
-        except ModuleNotFoundError as error:
-            if error.name != "cupy":
-                raise _library_missing(error) from error
-            raise DeviceError(f"CuPy is not installed, and cuda devices need it: {_INSTALL}") from error
-        except ImportError as error:  # CuPy wraps the loader's own message, its cause, in a long banner
-            raise _library_missing(error.__cause__ or error) from error
-        _try_first_gpu(cupy)
-        _cuda_module = cupy
-    return _cuda_module
-
-
-def _try_first_gpu(cupy: Any) -> None:
+    if _cuda_module is not None:
+        return _cuda_module
+    no_gpu, no_library = "there is no usable GPU", "a library it needs is missing"
     try:
-        if cupy.cuda.runtime.getDeviceCount() == 0:
-            raise _no_gpu("the driver reports no device")
-        with cupy.cuda.Device(0):
-            square = cupy.ones((2, 2), dtype=cupy.float32) + 1  # compiled at run time, by NVRTC
-            cupy.asnumpy(square @ square)  # computed by cuBLAS
+        cupy = importlib.import_module("cupy")
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
+            raise DeviceError(f"CuPy is not installed, and cuda devices need it: {_INSTALL}") from error
+        # CuPy wraps the loader's own message, its cause, in a long banner.
+        raise _unusable(no_library, error.__cause__ or error) from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+        if count:
+            with cupy.cuda.Device(0):
+                square = cupy.ones((2, 2), dtype=cupy.float32) + 1  # compiled at run time, by NVRTC
+                cupy.asnumpy(square @ square)  # computed by cuBLAS
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise _no_gpu(error) from error
-    except DeviceError:
-        raise
+        raise _unusable(no_gpu, error) from error
     except (ImportError, OSError, RuntimeError, cupy.cuda.compiler.CompileException) as error:
-        raise _library_missing(error) from error
+        raise _unusable(no_library, error) from error
+    if not count:
+        raise _unusable(no_gpu, "the driver reports no device")
+    _cuda_module = cupy
+    return cupy
 
 
-def _no_gpu(reason: object) -> DeviceError:
-    return DeviceError(
-        f"CuPy is installed, but there is no usable GPU: {_one_line(reason)}; "
-        "check the driver with nvidia-smi, or use the device cpu"
-    )
-
-
-def _library_missing(reason: object) -> DeviceError:
-    return DeviceError(
-        f"CuPy is installed, but a library it needs is missing: {_one_line(reason)}; "
-        f"CuPy and the CUDA libraries come together by {_INSTALL}"
-    )
-
-
-def _one_line(reason: object) -> str:
-    return " ".join(str(reason).split())
+def _unusable(what: str, reason: object) -> DeviceError:
+    return DeviceError(f"CuPy is installed, but {what}: {' '.join(str(reason).split())}; check the driver with "
+                       f"nvidia-smi, install CuPy and the CUDA libraries together by {_INSTALL}, or use the device cpu")
 
 
 # --- Functions that NumPy leaves to SciPy ----------------------------------------------------------
@@ -286,30 +257,13 @@ def _one_line(reason: object) -> str:
 def special_function(name: str, x: Any) -> Any:
     """The function `name` of one argument, elementwise, in x's dtype: SciPy's on the host, CuPy's on a GPU."""
     namespace = xp(x)
-    special = _special_functions.get(namespace)
-    if special is None:
-        special = importlib.import_module("scipy.special" if namespace is numpy else "cupyx.scipy.special")
-        _special_functions[namespace] = special
+    if namespace not in _special_functions:
+        module = "scipy.special" if namespace is numpy else "cupyx.scipy.special"
+        _special_functions[namespace] = importlib.import_module(module)
     with on_device_of(x):
-        out = getattr(special, name)(x)
+        out = getattr(_special_functions[namespace], name)(x)
         return out.astype(x.dtype, copy=False) if x.dtype.kind == "f" else out  # neither has all of them for float16
 
 
-def erf(x: Any) -> Any:
-    """The error function, ``2/√π ∫₀ˣ exp(-t²) dt``."""
-    return special_function("erf", x)
-
-
-def erfc(x: Any) -> Any:
-    """``1 - erf(x)``, without its cancellation."""
-    return special_function("erfc", x)
-
-
-def expit(x: Any) -> Any:
-    """The logistic function, ``1 / (1 + e⁻ˣ)``."""
-    return special_function("expit", x)
-
-
-def ndtr(x: Any) -> Any:
-    """The distribution function of the standard normal."""
-    return special_function("ndtr", x)
+# 2/√π ∫₀ˣ exp(-t²) dt; one minus that without its cancellation; 1 / (1 + e⁻ˣ); the normal distribution function.
+erf, erfc, expit, ndtr = (functools.partial(special_function, name) for name in ("erf", "erfc", "expit", "ndtr"))

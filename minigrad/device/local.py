@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+SUSPENDED = inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction
 
 _before: ContextVar[tuple[Any, ...]] = ContextVar("minigrad.before", default=())  # the values of the open blocks
 
 
 class Setting(Generic[T]):
-    """``with`` changes a context variable and puts the old value back; as a decorator it does so around every call.
-
-    Functions, generator functions and coroutine functions can be decorated.
-    """
+    """``with`` changes a context variable and puts the old value back; as a decorator it does so around every call."""
 
     def __init__(self, variable: ContextVar[T], change: Callable[[T], T]) -> None:
         self._variable, self._change = variable, change
@@ -33,48 +31,17 @@ class Setting(Generic[T]):
         self._variable.set(value)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Decorate `function`; TypeError for an asynchronous generator function."""
-        if inspect.isasyncgenfunction(function):
-            raise TypeError(f"{function.__name__}: an asynchronous generator cannot be decorated with this switch; "
+        """Decorate a plain function; TypeError for a generator or a coroutine, whose caller would run inside, too."""
+        if any(is_kind(function) for is_kind in SUSPENDED):
+            raise TypeError(f"{function.__name__}: a generator or coroutine cannot be decorated with this switch; "
                             "use it inside as a context manager, around code that does not yield")
-        if inspect.iscoroutinefunction(function):  # may be suspended inside: each task has a context of its own
 
-            @functools.wraps(function)
-            async def run(*args: Any, **kwargs: Any) -> Any:
-                with self:
-                    return await function(*args, **kwargs)
-
-            return run
-        if not inspect.isgeneratorfunction(function):
-
-            @functools.wraps(function)
-            def call(*args: Any, **kwargs: Any) -> Any:
-                with self:
-                    return function(*args, **kwargs)
-
-            return call
-
-        # A generator is entered and left at every step: its caller must never run under our setting.
         @functools.wraps(function)
-        def generate(*args: Any, **kwargs: Any) -> Iterator[Any]:
-            generator = function(*args, **kwargs)
-            resume, argument = generator.send, None
-            while True:
-                with self:
-                    try:
-                        item = resume(argument)
-                    except StopIteration as stop:
-                        return stop.value
-                try:
-                    resume, argument = generator.send, (yield item)
-                except GeneratorExit:
-                    with self:
-                        generator.close()
-                    raise
-                except BaseException as error:  # noqa: BLE001 - thrown in by the caller: the generator's to handle
-                    resume, argument = generator.throw, error
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
 
-        return generate
+        return call
 
 
 class Switch:

@@ -16,18 +16,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import heapq
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy import ndarray
 
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.device.local import Setting
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
-from minigrad.engine.primitive import casting, composing, no_fast_bodies
-from minigrad.engine.rules import Call
+from minigrad.engine.primitive import casting, composing, only_definitions
 from minigrad.engine.watch import span, watched, watchers
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
@@ -38,36 +37,41 @@ class Arriving:
 
     An entry is ``[value, owned, target]``, by the id of the node or leaf. A rule may return its argument, a view, or
     one array for two inputs, so a value is borrowed at first and never written to. The second arrival makes a sum that
-    we own; later ones add into it.
+    we own; later ones add into it. Under ``create_graph`` values are tensors, which no sum changes.
     """
 
-    create_graph = False
-
-    def __init__(self) -> None:
-        self.may_write = not self.create_graph and all(watcher.buffers for watcher in watchers())
+    def __init__(self, create_graph: bool) -> None:
+        self.create_graph = create_graph
+        self.may_write = not create_graph and all(watcher.buffers for watcher in watchers())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
         self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
 
     def add(self, target: Any, value: Any, fresh: bool) -> None:
         """Add `value` to what is there for `target`. `fresh`: nobody else can refer to its memory."""
+        if self.create_graph and not isinstance(value, TensorBase):  # a constant that a rule returned
+            value = wrap(value)
         entry = self.entries.get(id(target))
         if entry is None:
             self.entries[id(target)] = [value, fresh, target]
             if type(target) is Node:
                 heapq.heappush(self.heap, (-target.number, target))
-        else:
-            with on_device_of(value):  # `to_device` sends gradients to other devices than the current one
-                add_to(entry, value)
+        elif not entry[1] or entry[0] is not value:  # else it is a buffer, into which a rule has added already
+            add: Any = operator.iadd if entry[1] else operator.add
+            with self.device(value):  # `to_device` sends gradients to other devices than the current one
+                entry[0], entry[1] = add(entry[0], value), True
 
-    def added_by(self, call: Call, values: tuple[Any, ...], target: Any) -> Array:
-        """The sum so far for `target`, an array that we own, into which the rule has added."""
+    def device(self, value: Any) -> contextlib.AbstractContextManager[Any]:
+        """A context in which new arrays are made where `value` is."""
+        return on_device_of(value._data if self.create_graph else value)
+
+    def buffer(self, target: Any, like: Array) -> Array:
+        """The sum so far for `target`, an array that we own, for a rule to add into."""
         if id(target) not in self.entries:
-            self.add(target, xp(values[0]).zeros(target.shape, target.dtype), True)
+            self.add(target, xp(like).zeros(target.shape, target.dtype), True)
         entry = self.entries[id(target)]
         if not entry[1] or isinstance(entry[0], np.generic):
-            entry[0], entry[1] = xp(values[0]).array(entry[0]), True
-        call.rule(entry[0], *call.pick(values))
+            entry[0], entry[1] = xp(like).array(entry[0]), True
         return entry[0]
 
     def latest(self) -> list[Any]:
@@ -93,29 +97,6 @@ class Arriving:
                     receive(leaf, gradient, owned)
 
 
-def add_to(entry: list[Any], value: Array) -> None:
-    """Add a gradient to an entry of `Arriving`: in place if its array is ours."""
-    if not entry[1]:
-        entry[0], entry[1] = entry[0] + value, True
-    elif entry[0] is not value:  # else it is a buffer, into which a rule has added already
-        entry[0] += value
-
-
-class ArrivingTensors(Arriving):
-    """The same under ``create_graph``: gradients are tensors, whose sums are recorded."""
-
-    create_graph = True
-
-    def add(self, target: Any, value: Any, fresh: bool) -> None:
-        """Add `value`, a tensor or a constant that a rule returned, to what is there for `target`."""
-        tensor = value if isinstance(value, TensorBase) else wrap(value)
-        entry = self.entries.get(id(target))
-        if entry is None:
-            super().add(target, tensor, False)
-        else:
-            entry[0] = entry[0] + tensor
-
-
 def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_graph: bool,
                   wanted: set[int] | None, captured: set[int], receive: Receive | None = None) -> dict[int, list[Any]]:
     """Send gradients from `roots` down to the leaves.
@@ -129,11 +110,11 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
     Returns:
         ``[gradient, owned, target]`` by the target's id, for every leaf reached and every captured node.
     """
-    arriving, results = ArrivingTensors() if create_graph else Arriving(), {}
+    arriving, results = Arriving(create_graph), {}
     for root, gradient in roots:
         arriving.add(root, gradient, False)
     if receive is not None:
-        arriving.expect({id(n): n for root, _ in roots for n in recorded_since(-1, root).values()}.values())
+        arriving.expect(graph_of([root for root, _ in roots])[0].values())
     with surroundings_of(create_graph) if create_graph or watchers() else contextlib.nullcontext():
         while arriving.heap:
             g, _, node = entry = arriving.latest()
@@ -141,12 +122,11 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
                 results[id(node)] = entry
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
-            if node.versions or node.saved is FREED:
-                node.check()
-            if type(g) is ndarray:
+            node.check()
+            if type(g) is np.ndarray:
                 send_gradients(node, g, arriving, wanted)
             else:
-                with on_device_of(g._data if create_graph else g):
+                with arriving.device(g):
                     send_gradients(node, g, arriving, wanted)
             if not retain_graph:
                 node.saved, node.versions = FREED, ()
@@ -159,7 +139,7 @@ def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any
     """What a pass runs in: recording of definitions alone under create_graph; a span."""
     stack = contextlib.ExitStack()
     if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
-        for setting in (Setting(composing, lambda now: None), Setting(casting, lambda now: None), no_fast_bodies()):
+        for setting in (Setting(composing, lambda now: None), Setting(casting, lambda now: None), only_definitions()):
             stack.enter_context(setting)
     stack.enter_context(span("backward"))
     return stack
@@ -183,55 +163,45 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
     if plan.recompute is not None or (again and plan.expands):
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
-    if plan.joint if not again else node.primitive.joint is not None:  # of a body, or of the definition
-        return joint_gradients(node, values, again, wanted)
-    gradients: list[Any] = []
     calls = plan.calls if arriving.may_write else plan.again
+    gradients: list[Any] = [None] * len(calls)
+    together = None
     for i, target in enumerate(node.parents):
-        call = calls[i]
+        rule, pick, adds, joint = calls[i]
         if wanted is not None and id(target) not in wanted:
-            gradients.append(None)
-        elif call.adds:
-            gradients.append(arriving.added_by(call, values, target))
+            continue
+        if joint:
+            together = rule(*pick(values)) if together is None else together
+            if len(together) != len(plan.needs):
+                raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of "
+                                f"its {len(plan.needs)} inputs")
+            gradient = together[plan.wanted[i]]
+        elif adds:
+            gradient = arriving.buffer(target, g)
+            rule(gradient, *pick(values))
         else:
-            result = call.rule(*call.pick(values))
-            like = target if type(target) is Node else target._data
-            if getattr(result, "shape", None) != like.shape or result.dtype != like.dtype:
-                result = match_input(result, like, node.primitive, plan.names[i])
-            gradients.append(result)
+            gradient = rule(*pick(values))
+        like = target if type(target) is Node else target._data
+        if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
+            gradient = match_input(gradient, like, node.primitive, plan.names[i])
+        gradients[i] = gradient
     return gradients
 
 
-def joint_gradients(node: Node, values: tuple[Any, ...], again: bool, wanted: set[int] | None) -> list[Any]:
-    """The gradients of the parents of `node`, from its one joint rule."""
-    plan = node.plan
-    call = plan.again[0] if again else plan.calls[0]
-    results = call.rule(*call.pick(values))
-    if not isinstance(results, (tuple, list)) or len(results) != len(plan.needs):
-        raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
-                        f"{len(plan.needs)} inputs (None where none is needed)")
-    return [match_input(results[i], target if type(target) is Node else target._data, node.primitive, name)
-            if wanted is None or id(target) in wanted else None
-            for target, i, name in zip(node.parents, plan.wanted, plan.names, strict=True)]
-
-
 def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
-    """What a rule returned for the input `name`, in that input's shape and dtype."""
-    if getattr(gradient, "shape", None) != like.shape:
-        gradient = sum_to_input(gradient, like, primitive, name)
-    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
+    """What a rule returned for the input `name`, in that input's dtype, summed over the axes that were broadcast.
 
-
-def sum_to_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
-    """What a rule returned, summed over the axes along which the input was broadcast; an error if it cannot be."""
+    An error if it is no array, or its shape is not that of an input that was broadcast.
+    """
     shape = getattr(gradient, "shape", None)
-    if shape is None:
-        raise TypeError(f"{primitive.name}: its gradient rule for {name!r} must return an array of the input's shape "
-                        f"{tuple(like.shape)}, not {gradient!r}")
-    if not primitive.broadcasts or not broadcasts_to(like.shape, shape):
-        raise ValueError(f"{primitive.name}: its gradient rule for {name!r} returned shape {tuple(shape)} for an "
-                         f"input of shape {tuple(like.shape)}")
-    return sum_to(gradient, like.shape)
+    if shape is None or (shape != like.shape and not (primitive.broadcasts and broadcasts_to(like.shape, shape))):
+        returned = repr(gradient) if shape is None else f"shape {tuple(shape)}"
+        raise (TypeError if shape is None else ValueError)(
+            f"{primitive.name}: its gradient rule for {name!r} returned {returned} for an input of shape "
+            f"{tuple(like.shape)}")
+    if shape != like.shape:
+        gradient = sum_to(gradient, like.shape)
+    return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
 
 
 # --------------------------------------------------------------------------- second order, and recomputation
@@ -241,20 +211,21 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> l
     """Record what made `node` in its place, and send its gradient on to what that recorded, not to the parents."""
     newest = next_number()
     target = gradient_target((node.plan.recompute or composed)(node))
+    recorded = graph_of([target], newest)[0]
     if wanted is not None:
-        wanted.update(recorded_since(newest, target))
+        wanted.update(recorded)
     if arriving.expected:
-        arriving.expect(recorded_since(newest, target).values())
+        arriving.expect(recorded.values())
     arriving.add(target, g, False)
     return [None] * len(node.parents)
 
 
 def composed(node: Node) -> Any:
-    """The composition of the primitive of `node`, recorded on its inputs, all of which it keeps."""
+    """The steps of the primitive of `node`, recorded on its inputs, all of which it keeps."""
     primitive = node.primitive
     kept = zip(node.plan.keep, saved_as_tensors(node), strict=True)
     by_position = {position: value for (kind, position), value in kept if kind == "value"}
-    return primitive.composition(*[by_position[i] for i in range(len(primitive.parameters))])
+    return primitive.composed([by_position[i] for i in range(len(primitive.parameters))])
 
 
 def saved_as_tensors(node: Node) -> list[Any]:
@@ -273,25 +244,25 @@ def saved_as_tensors(node: Node) -> list[Any]:
 
     values = []
     for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
-        name = primitive.parameters[position]
-        if kind == "value" and primitive.variadic and position == 0:
-            values.append(tuple(join(v, i) for i, v in enumerate(value)))
-        elif kind == "value" and name in primitive.inputs:
-            values.append(join(value, primitive.inputs.index(name)))
+        if kind == "value" and position in primitive.positions:
+            value = (tuple(join(v, i) for i, v in enumerate(value)) if primitive.variadic else
+                     join(value, primitive.positions.index(position)))
         elif kind == "out":
-            values.append(wrap(value, node, versions[id(value)]))
-        else:
-            values.append(value)
+            value = wrap(value, node, versions[id(value)])
+        values.append(value)
     return values
 
 
-def recorded_since(number: int, root: Any) -> dict[int, Any]:
-    """The nodes at or below `root` that are newer than `number`, by id."""
-    found: dict[int, Any] = {}
-    stack = [root]
+def graph_of(roots: Iterable[Any], since: int = -1) -> tuple[dict[int, Node], list[Any]]:
+    """The nodes at or below `roots` that are newer than the number `since`, by id; and the targets they lead to."""
+    newer: dict[int, Node] = {}
+    others: dict[int, Any] = {}
+    stack = list(roots)
     while stack:
         target = stack.pop()
-        if isinstance(target, Node) and target.number > number and id(target) not in found:
-            found[id(target)] = target
+        if type(target) is not Node or target.number <= since:
+            others[id(target)] = target
+        elif id(target) not in newer:
+            newer[id(target)] = target
             stack.extend(target.parents)
-    return found
+    return newer, list(others.values())

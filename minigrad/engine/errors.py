@@ -11,30 +11,22 @@ from typing import Any
 from minigrad.device import is_array
 from minigrad.engine.node import TensorBase
 
-PLAINER = {  # what NumPy says -> the same in words that name no type of C, and the remedy
-    "Python int too large to convert to C long": "an integer has more than 64 bits",
-    "'list' object cannot be interpreted as an integer":
-        "expected an int, or a tuple of ints where several axes are allowed, not a list",
-    "axes don't match array": "needs all axes in their new order; swapaxes(0, 1) exchanges two",
-}
-CAUGHT = (ValueError, TypeError, IndexError, AttributeError, OverflowError)  # of NumPy, where arguments do not fit
+CAUGHT = (IndexError, ValueError, TypeError, AttributeError, OverflowError)  # of NumPy, where arguments do not fit
 
 
 def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequence[str] = ()) -> Exception:
-    """The same kind of error, its message naming the operation and the operands, by their `names` if there are some.
+    """The same kind of error: its message between the operation's name and the operands, by their `names` if given.
 
     An AttributeError is a TypeError where something is no array: it has no ``shape``, for example.
     """
-    values, message = list(values), str(error)
+    values, message, kind = list(values), str(error), kind_of(error)
+    if kind is AttributeError and not all(isinstance(v, TensorBase) or is_array(v) for v in values):
+        message, kind = "the operands must be tensors or arrays", TypeError
     if message.startswith(f"{operation}: "):
-        return kind_of(error)(message)
+        return kind(message)
     named = itertools.zip_longest(names, values, fillvalue="")
-    operands = f"[operands: {'; '.join(f'{name}: {shown(v)}' if name else shown(v) for name, v in named)}]"
-    if isinstance(error, AttributeError) and not all(isinstance(v, TensorBase) or is_array(v) for v in values):
-        return TypeError(f"{operation}: the operands must be tensors or arrays {operands}")
-    for theirs, ours in PLAINER.items():
-        message = message.replace(theirs, ours)
-    return kind_of(error)(f"{operation}: {message} {operands}")
+    operands = "; ".join(f"{name}: {shown(value)}" if name else shown(value) for name, value in named)
+    return kind(f"{operation}: {message} [operands: {operands}]")
 
 
 def misfit(error: TypeError, operation: str, signature: inspect.Signature) -> TypeError:
@@ -45,8 +37,8 @@ def misfit(error: TypeError, operation: str, signature: inspect.Signature) -> Ty
 
 
 def kind_of(error: Exception) -> type[Exception]:
-    """The one of `CAUGHT` that the error is."""
-    return next(kind for kind in (IndexError, *CAUGHT) if isinstance(error, kind))
+    """The class in `CAUGHT` that the error belongs to."""
+    return next(kind for kind in CAUGHT if isinstance(error, kind))
 
 
 def shown(value: Any) -> str:

@@ -7,6 +7,7 @@ which saved values the gradient rules will need, and the parents (nodes, or leaf
 from __future__ import annotations
 
 import itertools
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,11 +53,8 @@ def wrap(array: Array, node: Node | None = None, version: list[int] | None = Non
     return tensor
 
 
-class Saved:
-    """What a forward keeps for its own rule, `values` by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
-
-    def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values)
+class Saved(types.SimpleNamespace):
+    """What a forward keeps for its own rule, by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
 
 
 FREED: tuple[Any, ...] = ("freed",)

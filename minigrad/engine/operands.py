@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, is_array, is_host, plain, to_device
+from minigrad.device import asarray_on, device_of, is_array, plain, to_device
 from minigrad.device.sums import sum_over
 from minigrad.engine.node import Array, TensorBase
 
@@ -43,23 +43,17 @@ def numeric(array: Any, operation: str) -> Any:
 
 def beside(static: Any, args: Sequence[Any]) -> Any:
     """A host array that is a mask, a condition or an index, on the device of the tensors that it is used with."""
-    tensors = [a._data for a in args if isinstance(a, TensorBase)]
-    return to_device(static, next((device_of(data) for data in tensors if not is_host(data)), "cpu"))
+    places = [device_of(a._data) for a in args if isinstance(a, TensorBase)]
+    return to_device(static, max(places, default="cpu"))  # a name of a GPU comes after "cpu"
 
 
 def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     """None if every array is in host memory; else one array of the device, having checked that they agree."""
-    anchor, host = None, False
-    for value in itertools.chain.from_iterable(value if type(value) is tuple else (value,) for value in values):
-        if type(value) is np.ndarray:
-            host = True
-        elif is_array(value) and not is_host(value):
-            if anchor is not None and device_of(value) != device_of(anchor):
-                raise ValueError(f"{operation}: operands on {device_of(anchor)} and {device_of(value)}; {REMEDY}")
-            anchor = value
-    if anchor is not None and host:
-        raise ValueError(f"{operation}: operands on cpu and {device_of(anchor)}; {REMEDY}")
-    return anchor
+    parts = itertools.chain.from_iterable(value if type(value) is tuple else (value,) for value in values)
+    places = {"cpu" if type(part) is np.ndarray else device_of(part): part for part in parts if is_array(part)}
+    if len(places) > 1:
+        raise ValueError(f"{operation}: operands on {' and '.join(sorted(places))}; {REMEDY}")
+    return next((array for place, array in places.items() if place != "cpu"), None)
 
 
 def promote(operands: list[Any], floating: bool, broadcasts: bool) -> None:
@@ -69,16 +63,10 @@ def promote(operands: list[Any], floating: bool, broadcasts: bool) -> None:
     first operand gave, and so finds all of them in the widest dtype.
     """
     dtypes = [getattr(operand, "dtype", None) for operand in operands]
-    known = [dtype for dtype in dtypes if dtype is not None]
-    if not known or (known[0].kind == "f" and all(dtype == known[0] for dtype in known)):
+    floats = [dtype for dtype in dtypes if dtype is not None and dtype.kind == "f"]
+    if not floats and not floating and not any(isinstance(operand, float) for operand in operands):
         return
-    floats = [dtype for dtype in known if dtype.kind == "f"]
-    if floats:
-        target = np.result_type(*floats)
-    elif floating or any(isinstance(operand, float) for operand in operands):
-        target = np.dtype(np.float32)
-    else:
-        return
+    target = np.result_type(*floats) if floats else np.dtype(np.float32)
     for position, dtype in enumerate(dtypes):
         if dtype is not None and dtype != target and (dtype.kind != "f" or not broadcasts):
             operands[position] = asarray_on(device_of(operands[position]), operands[position], target)

@@ -25,9 +25,10 @@ the same ones on tensors. Rules never write to ``g`` or to saved values; broadca
 business, not theirs. A raw array given beside a tensor is saved as it is, not copied: whoever writes to it before the
 backward pass gets a wrong gradient, where a tensor would give an error (`minigrad.inspect.detect_anomaly` finds it).
 
-An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). An op may name its
-``composition``: the same function written with smaller ops, which is recorded in its place when a joint rule has to be
-differentiated again. A faster `Body` can be registered for some operands, from outside (`Primitive.add_body`).
+An op whose gradient needs its inputs together has one *joint* rule (`Primitive.joint_gradient`). A ``composite`` op
+is written with other ops and with what arrays and tensors share, so that its forward takes either: on tensors it
+records its own small steps, which stand in its place where a joint rule has to be differentiated again, and within
+``fused(False)``. A faster `Body` may run in place of the definition (`Primitive.faster`).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ import numpy as np
 from numpy import ndarray
 
 from minigrad.device import device_of, is_array, on_device_of
-from minigrad.device.local import Setting, recording
+from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
@@ -53,22 +54,16 @@ __all__ = ["Primitive", "Saved", "primitive"]
 
 PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
 STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
-# Which kinds of bodies may run here in place of definitions.
-body_kinds: ContextVar[frozenset[str]] = ContextVar("minigrad.bodies", default=frozenset({"fast", "precise"}))
-# What gives the output of an operation with a composition in its place: a function of the operation and its arguments.
+bodies = Switch("minigrad.bodies", default=True)
+# What gives the output of an operation that has steps: a function of the operation, its arguments, and their values.
 composing: ContextVar[Function | None] = ContextVar("minigrad.composing", default=None)
-# What casts the operands of an operation with a precision: see `minigrad.precision`.
+# What casts the values of an operation with a precision: see `minigrad.precision`.
 casting: ContextVar[Any] = ContextVar("minigrad.casting", default=None)
 
 
-def only_definitions() -> Setting[Any]:
+def only_definitions() -> Setting[bool]:
     """A block, or a decorator, in which every operation runs as it is defined, and no faster body in its place."""
-    return Setting(body_kinds, lambda kinds: frozenset())
-
-
-def no_fast_bodies() -> Setting[Any]:
-    """A block without bodies but those that compute more precisely: where a gradient is recorded."""
-    return Setting(body_kinds, lambda kinds: kinds & {"precise"})
+    return bodies.set_to(False)
 
 
 class Primitive(Body, functools.partial[Any]):
@@ -79,7 +74,7 @@ class Primitive(Body, functools.partial[Any]):
             and each gradient is summed back to its operand's shape. Any other mismatch of shapes is an error.
         floating: the inputs are brought to one floating dtype first: the widest among them, float32 if there is none
             (``exp`` of integers is float32).
-        composition: the same function written with smaller ops (see the module's docstring).
+        composite: the forward takes tensors, too (see the module's docstring); or a function that does in its place.
         precision: the dtype that mixed precision gives to the inputs, "float16" or "float32"; None: what they have.
         fresh: each gradient that a rule returns is memory of its own, which nothing else refers to.
     """
@@ -93,44 +88,51 @@ class Primitive(Body, functools.partial[Any]):
         return self
 
     def __init__(self, forward: Function, broadcasts: bool = False, floating: bool = False,
-                 composition: Function | None = None, precision: str | None = None, fresh: bool = False) -> None:
+                 composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> None:
         # `_take` is the primitive behind a function `take` that checks and converts its arguments first.
         self.name = forward.__name__.lstrip("_")
         self.__name__, self.__qualname__, self.__module__ = forward.__name__, forward.__qualname__, forward.__module__
         self.__doc__, self.__wrapped__ = forward.__doc__, forward
-        self.broadcasts, self.floating, self.composition, self.precision = broadcasts, floating, composition, precision
+        self.broadcasts, self.floating, self.precision = broadcasts, floating, precision
+        self.composition = forward if composite is True else composite or None
         self.parameters = parameter_names(forward)
         self.variadic = not is_ordinary(forward) and self._check_kinds(forward)
+        if self.variadic:  # from here on it takes all its arguments by position, the first a tuple
+
+            def by_position(xs: tuple[Any, ...], *options: Any) -> Any:
+                return self.__wrapped__(*xs, **dict(zip(self.parameters[1:], options, strict=True)))
+
+            forward = by_position
         clash = RESERVED.intersection(self.parameters)
         if clash:
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
                             "rename it")
         super().__init__(self, forward, fresh)
-        self.bodies: list[Any] = []
+        self.body: Body | None = None
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
         self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
         self.positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
-        defaults = forward.__defaults__ or ()
+        defaults = self.__wrapped__.__defaults__ or ()
         self._defaults = dict(zip(self.parameters[len(self.parameters) - len(defaults):], defaults, strict=True))
         self._differentiable = True
         self._advice: dict[str, str] = {}
 
     def _check_kinds(self, forward: Function) -> bool:
         """Whether the forward takes ``*xs``; TypeError for a signature that no primitive may have."""
-        parameters = list(inspect.signature(forward).parameters.values())
-        variadic = bool(parameters) and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
-        for p in parameters[variadic:]:
-            allowed = (p.KEYWORD_ONLY,) if variadic else (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-            if p.kind not in allowed:
-                raise TypeError(f"{self.name}{inspect.signature(forward)}: a primitive takes either ordinary "
-                                f"parameters, or *xs and keyword-only ones after it; {p.name!r} is neither")
+        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
+        variadic = kinds[:1] == [inspect.Parameter.VAR_POSITIONAL]
+        allowed = {inspect.Parameter.KEYWORD_ONLY} if variadic else {
+            inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
+        if not allowed.issuperset(kinds[variadic:]):
+            raise TypeError(f"{self.name}{inspect.signature(forward)}: a primitive takes either ordinary parameters, "
+                            "or *xs and keyword-only ones after it")
         return variadic
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
-        """The forward's."""
-        return inspect.signature(self.forward)
+        """Of the function that it was made of."""
+        return inspect.signature(self.__wrapped__)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         """In a class it is a method, as a function is."""
@@ -167,12 +169,13 @@ class Primitive(Body, functools.partial[Any]):
         """What to do when a tensor that requires a gradient is given for an argument without a rule, by its name."""
         self._advice.update(advice)
 
-    def add_body(self, body: Any) -> None:
-        """Let a `Body` with ``kind`` and ``suits`` run in place of the definition, where ``suits(*values)`` says so.
+    def faster(self, forward: Function) -> Body:
+        """Decorate a forward that runs in place of the definition on float32 and float64 in host memory.
 
-        The last one added is asked first.
+        The name becomes a `Body`, whose `gradient` and `joint_gradient` take rules in place of the definition's.
         """
-        self.bodies.insert(0, body)
+        self.body = Body(self, forward, True)
+        return self.body
 
     # ----------------------------------------------------------------- calling
 
@@ -180,28 +183,41 @@ class Primitive(Body, functools.partial[Any]):
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
             args = self._bind(args, kwargs)
-        values, host = self._plain_variadic(args) if self.variadic else plain_values(args, self._statics), True
+        given, statics = args, self._statics
+        if self.variadic:
+            given = (*args[0], *args[1:])
+            statics = tuple(range(len(args[0]), len(given)))
+        for argument in given:
+            if isinstance(argument, TensorBase):
+                break
+        else:  # arrays alone: the definition, and nothing else
+            try:
+                result = self.forward(*args)
+            except CAUGHT as error:
+                raise explain(error, args, self.name, self.parameters) from error
+            return result[0] if self.has_saved else result
+        values, host = plain_values(given, statics), True
         if values is None:
-            given = (*args[0], *args[1:]) if self.variadic else args
-            if not any(isinstance(argument, TensorBase) for argument in given):
-                return self._on_arrays(args)
             values, host = self._convert(args, given)
-        if self.composition is not None and (compose := composing.get()) is not None:
-            return compose(self, args)
+        elif self.variadic:
+            values = [tuple(values[:len(args[0])]), *values[len(args[0]):]]
         if self.precision is not None and (cast := casting.get()) is not None:
             values = cast.values(self, args, values)
+        if self.composition is not None and (compose := composing.get()) is not None:
+            return compose(self, args, values)
         if watchers():
             return watched(self, args, functools.partial(self.run, args, values, host))
         return self.run(args, values, host)
 
     def run(self, args: tuple[Any, ...], values: Sequence[Any], host: bool) -> Any:
         """Run a body on raw arrays, and record it if an input needs a gradient."""
-        body = self.body_for(values) if self.bodies else self
+        body = self.body_for(values) if self.body else self
         try:
-            if host and not self.variadic:
+            if host:
                 out = body.forward(*values)
             else:
-                out = self._forward_there(body, values, host)
+                with on_device_of(check_devices(values, self.name)):
+                    out = body.forward(*values)
         except CAUGHT as error:
             raise explain(error, values, self.name, self.parameters) from error
         out, saved = out if body.has_saved else (out, None)
@@ -213,6 +229,27 @@ class Primitive(Body, functools.partial[Any]):
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
+
+    def steps(self, args: Sequence[Any], values: Sequence[Any]) -> Any:
+        """The output of the composition, recorded: `args` are what the caller gave, `values` the same as arrays.
+
+        It gets tensors, in the dtype of the values: those of the caller, and others for the arrays among the inputs.
+        """
+        given = list(values)
+        for i, (argument, value) in enumerate(zip(args, values, strict=True)):
+            if isinstance(argument, TensorBase):
+                cast = argument._data.dtype != value.dtype
+                given[i] = argument.astype(value.dtype) if cast else argument  # type: ignore[attr-defined]
+            elif i in self.positions and is_array(value):
+                given[i] = wrap(value)
+        anchor = check_devices(values, self.name)
+        with on_device_of(0 if anchor is None else anchor):
+            return self.composed(given)
+
+    def composed(self, given: Sequence[Any]) -> Any:
+        """The output of the composition, without what it would save."""
+        out = self.composition(*given)  # type: ignore[misc]
+        return out[0] if isinstance(out, tuple) else out
 
     def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
         """Give `tensor` its node, if an input needs a gradient."""
@@ -229,80 +266,43 @@ class Primitive(Body, functools.partial[Any]):
         plan = body.plans.get(tuple(needs)) or body.plan(tuple(needs))
         kept, versions = [], []
         for kind, position in plan.keep:
+            source = None
             if kind == "value":
                 value, source = values[position], args[position]
-                if isinstance(source, TensorBase):
-                    versions.append((source._version, source._version[0], value))
-                elif type(source) is tuple:  # *xs, or an index
-                    versions += [(s._version, s._version[0], v) for s, v in zip(source, value, strict=True)
-                                 if isinstance(s, TensorBase)]
             elif kind == "out":
-                value = tensor._data
-                versions.append((tensor._version, tensor._version[0], value))
-            elif kind == "shape" and not self.variadic:
-                value = np.shape(values[position])
+                value, source = tensor._data, tensor
             else:
                 value = saved if kind == "saved" else fact(kind, values[position])
             kept.append(value)
+            if isinstance(source, TensorBase):
+                versions.append((source._version, source._version[0], value))
+            elif type(source) is tuple:  # *xs, or an index
+                versions += [(s._version, s._version[0], v) for s, v in zip(source, value, strict=True)
+                             if isinstance(s, TensorBase)]
         tensor._node = Node(self, plan, parents, kept, versions, tensor._data.shape, tensor._data.dtype)
         tensor._requires_grad = True
 
     def body_for(self, values: Sequence[Any]) -> Body:
-        """The first body that suits these values; the definition if there is none."""
-        kinds = body_kinds.get()
-        for body in self.bodies:
-            if body.kind in kinds and body.suits(*values):
-                return body
+        """What runs on these values, which are of one dtype and device: the faster body, or the definition."""
+        x = values[self.positions[0]]
+        if self.body and type(x) is ndarray and x.dtype.char in "fd" and bodies.get():
+            return self.body
         return self
-
-    def _forward_there(self, body: Body, values: Sequence[Any], host: bool) -> Any:
-        """The output of a body, of ``*xs`` too, on the device of its operands."""
-        if host:
-            return self._forward(body, values)
-        with on_device_of(check_devices(values, self.name)):
-            return self._forward(body, values)
-
-    def _forward(self, body: Body, values: Sequence[Any]) -> Any:
-        if not self.variadic:
-            return body.forward(*values)
-        return body.forward(*values[0], **dict(zip(self.parameters[1:], values[1:], strict=True)))
 
     # ----------------------------------------------------------------- arguments of any other kind
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, ``*xs`` as one tuple, defaults filled in."""
-        optional = {**self._defaults, **kwargs}
-        if len(optional) == len(self._defaults) and len(args) + len(optional) == self._arity:  # the usual call
-            return args + tuple(optional.values())
-        return self._bind_by_signature(args, kwargs)
-
-    def _bind_by_signature(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        positional = (args,) if self.variadic else args
+        rest, given = self.parameters[len(positional):], {**self._defaults, **kwargs}
+        if len(rest) + len(positional) == len(self.parameters) and given.keys() >= set(rest) >= kwargs.keys():
+            return (*positional, *[given[name] for name in rest])
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise misfit(error, self.name, self.signature) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
-
-    def _plain_variadic(self, args: tuple[Any, ...]) -> list[Any] | None:
-        """As `plain_values`, of ``*xs``."""
-        operands = plain_values(args[0], ())
-        return [tuple(operands), *args[1:]] if operands and STATIC.issuperset(map(type, args[1:])) else None
-
-    def _on_arrays(self, args: tuple[Any, ...]) -> Any:
-        """The result of the definition, of arrays."""
-        try:
-            result = self._forward(self, args) if self.variadic else self.forward(*args)
-        except (AttributeError, TypeError) as error:
-            self._require_arrays(args[0] if self.variadic else args, error)
-            raise
-        return result[0] if self.has_saved else result
-
-    def _require_arrays(self, given: tuple[Any, ...], error: Exception) -> None:
-        """TypeError if none of the operands is an array, which explains the `error` that the forward raised."""
-        if not any(is_array(a) for a in given) and not str(error).startswith(f"{self.name}: "):
-            kinds = ", ".join(type(a).__name__ for a in given)
-            raise TypeError(f"{self.name}: the operands must be tensors or arrays, got {kinds}") from error
 
     def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
         """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.
@@ -382,15 +382,15 @@ def fact(kind: str, value: Any) -> Any:
 
 
 def primitive(forward: Function | None = None, *, broadcasts: bool = False, floating: bool = False,
-              composition: Function | None = None, precision: str | None = None, fresh: bool = False) -> Any:
+              composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> Any:
     """Make an operation of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``.
 
     Args:
         forward: takes arrays and returns an array, or an array and `Saved` values for a joint rule.
-        broadcasts, floating, composition, precision, fresh: see `Primitive`.
+        broadcasts, floating, composite, precision, fresh: see `Primitive`.
 
     Returns:
         A `Primitive`. Its ``gradient``, ``joint_gradient``, ``accumulating_gradient`` or ``no_gradient`` come next.
     """
-    declarations = broadcasts, floating, composition, precision, fresh
+    declarations = broadcasts, floating, composite, precision, fresh
     return Primitive(forward, *declarations) if forward is not None else lambda f: Primitive(f, *declarations)

@@ -19,7 +19,7 @@ Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such
 F = TypeVar("F", bound=Function)
 
 RESERVED = frozenset({"g", "out", "needs", "saved"})
-FACTS = {"_shape": "shape", "_shapes": "shape", "_dtype": "dtype", "_device": "device"}
+FACTS = {"shape": "shape", "shapes": "shape", "dtype": "dtype", "device": "device"}  # after the name of a parameter
 
 
 class Call(NamedTuple):
@@ -28,6 +28,7 @@ class Call(NamedTuple):
     rule: Function
     pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     adds: bool = False
+    joint: bool = False  # it returns the gradients of all inputs
 
 
 class Plan(NamedTuple):
@@ -40,9 +41,8 @@ class Plan(NamedTuple):
     wanted: tuple[int, ...]  # the inputs that do, by position
     names: tuple[str, ...]  # and by name
     keep: tuple[Source, ...] = ()
-    calls: tuple[Call, ...] = ()  # one for each of `wanted`, or a single joint one
+    calls: tuple[Call, ...] = ()  # one for each of `wanted`
     again: tuple[Call, ...] = ()  # those of the definition, none of which adds: for create_graph
-    joint: bool = False
     fresh: bool = False  # what the calls return shares memory with nothing else
     expands: bool = False  # under create_graph the composition is recorded in the node's place
     recompute: Callable[[Node], Any] | None = None  # records the computation again; every backward uses it, not rules
@@ -62,12 +62,8 @@ class Body:
         self.has_saved = False
         self.plans: dict[tuple[bool, ...], Plan] = {}
 
-    def gradient(self, *unnamed: Any, **rules: Function) -> None:
+    def gradient(self, **rules: Function) -> None:
         """Give the rule of each input, by its name: ``mul.gradient(x=lambda g, y: g * y, …)``."""
-        if unnamed or not rules:
-            name = self.primitive.name
-            form = ", ".join(f"{parameter}=lambda g, …: …" for parameter in self.primitive.parameters[:2])
-            raise TypeError(f"{name}: rules are given by the names of the inputs, {name}.gradient({form})")
         self.primitive.declare_inputs(list(rules))
         for name, rule in rules.items():
             self.sources(rule)
@@ -81,8 +77,6 @@ class Body:
         which must exist too, serves ``create_graph``.
         """
         for name, rule in rules.items():
-            if name not in self.rules:
-                raise TypeError(f"{self.primitive.name}: give the plain rule for {name!r} before the accumulating one")
             self.sources(rule, skip=1)
             self.adding[name] = rule
         self.plans.clear()
@@ -98,34 +92,32 @@ class Body:
             self.joint, self.has_saved = rule, ("saved", -1) in self.sources(rule)
             self.plans.clear()
             if self.has_saved and self.primitive.composition is None:
-                raise TypeError(f"{self.primitive.name}: a rule that uses saved values needs a composition to be "
-                                "differentiated again; pass composition=... to @primitive")
+                raise TypeError(f"{self.primitive.name}: a rule that uses saved values cannot be differentiated again, "
+                                "but the forward can, on tensors; pass composite=True to @primitive")
             return rule
 
         return register
 
     def sources(self, rule: Function, skip: int = 0) -> list[Source]:
         """What a rule asks for, by the names of its parameters; TypeError for a name that stands for nothing."""
-        return [self.source(name) for name in parameter_names(rule)[skip:]]
-
-    def source(self, name: str) -> Source:
-        """Where a rule's argument comes from: the value, shape, dtype or device of a parameter, or a reserved name."""
-        parameters = self.primitive.parameters
-        if name in RESERVED:
-            return name, -1
-        if name in parameters:
-            return "value", parameters.index(name)
-        for suffix, fact in FACTS.items():
-            stem = name.removesuffix(suffix)
-            if stem != name and stem in parameters:
-                return fact, parameters.index(stem)
-        raise TypeError(f"{self.primitive.name}: a gradient rule asks for {name!r}; it may ask for g, out, needs, "
-                        f"saved, {', '.join(parameters)}, and …_shape, …_dtype or …_device of those")
+        parameters, found = self.primitive.parameters, []
+        for name in parameter_names(rule)[skip:]:
+            stem, _, fact = name.rpartition("_")
+            if name in RESERVED:
+                found.append((name, -1))
+            elif name in parameters:
+                found.append(("value", parameters.index(name)))
+            elif stem in parameters and fact in FACTS:
+                found.append((FACTS[fact], parameters.index(stem)))
+            else:
+                raise TypeError(f"{self.primitive.name}: a gradient rule asks for {name!r}; it may ask for g, out, "
+                                f"needs, saved, {', '.join(parameters)}, and …_shape, …_dtype or …_device of those")
+        return found
 
     def calls(self, names: Sequence[str], keep: list[Source], adding: bool) -> tuple[Call, ...]:
         """The calls of the rules for these inputs, those that add if `adding`; what they ask for is put into `keep`."""
         if self.joint is not None:
-            return (Call(self.joint, self._pick(self.sources(self.joint), keep)),)
+            return (Call(self.joint, self._pick(self.sources(self.joint), keep), joint=True),) * len(names)
         found = []
         for name in names:
             if name not in self.rules:
@@ -154,12 +146,12 @@ class Body:
         expands = primitive.joint is not None and primitive.composition is not None
         if expands:  # the composition is called with every argument
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
-        elif self is not primitive or self.adding:
+        else:
             again = primitive.calls(names, keep, adding=False)
         make: Any = namedtuple
         named = make("Needs", all_names, rename=True)
         self.plans[needs] = Plan(needs if primitive.variadic else named(*needs), wanted, names, tuple(keep), calls,
-                                 again, self.joint is not None, self.fresh, expands)
+                                 again, self.fresh, expands)
         return self.plans[needs]
 
 

@@ -58,6 +58,11 @@ def unwatched(watcher: Watcher) -> Setting[tuple[Watcher, ...]]:
     return Setting(_watchers, lambda now: tuple(one for one in now if one is not watcher))
 
 
+def watched_by(entries: tuple[Watcher, ...]) -> Setting[tuple[Watcher, ...]]:
+    """A block in which these are told, and nobody else: a recomputation is watched by those who watch the backward."""
+    return Setting(_watchers, lambda now: entries)
+
+
 def watched(what: Any, given: Any, run: Callable[[], Any]) -> Any:
     """``run()``, of which all watchers are told."""
     return _told(watchers(), what, given, run)

@@ -2,120 +2,112 @@
 
 Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory cost", 2016 (arXiv:1604.06174).
 
-It is the engine's expansion at work (`minigrad.engine.backward`): one node stands for the whole function; when a
-backward reaches it, the function runs again, is recorded in the node's place, and the traversal goes on through what it
-recorded. So parameters that the function refers to, nested checkpoints and derivatives of any order need no special
-care.
+One node stands for the whole function. It has no rules: when a backward reaches it, the function runs again and is
+recorded in the node's place, and the traversal goes on through what it recorded. So parameters that the function refers
+to, nested checkpoints and derivatives of any order need no special care.
 """
 
 from __future__ import annotations
 
-import contextlib
+import contextvars
 import weakref
-from collections.abc import Callable, Iterable
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import Any
 
 from minigrad import random
-from minigrad.device.local import enable_grad, evaluation, recording
-from minigrad.engine.backward import recorded_since
+from minigrad.device.local import recording
+from minigrad.engine.backward import graph_of
+from minigrad.engine.errors import shown
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import body_kinds, casting, composing, primitive
+from minigrad.engine.primitive import primitive
 from minigrad.engine.rules import Plan
-from minigrad.engine.watch import Watcher, watch, watched
-from minigrad.func.locks import locked
-from minigrad.func.trees import tree_leaves
+from minigrad.engine.watch import Watcher, watch, watched, watched_by, watchers
+from minigrad.func.modules import replaced
+from minigrad.func.trees import tree_leaves, tree_map
 from minigrad.functional.bundle import bundle
-
-# Functions that make the contexts which a recomputation enters again.
-surroundings: ContextVar[tuple[Callable[[], contextlib.AbstractContextManager[None]], ...]] = ContextVar(
-    "minigrad.surroundings", default=())
 
 
 class Reads(Watcher):
     """Collects the version counters of all tensors that operations read."""
 
     def __init__(self) -> None:
-        self.versions: dict[int, list[int]] = {}
-
-    def add(self, values: Iterable[Any]) -> None:
-        """The counters of the tensors among `values`, and in sequences among them."""
-        for value in values:
-            if isinstance(value, TensorBase):
-                self.versions[id(value._version)] = value._version
-            elif isinstance(value, (tuple, list)):
-                self.add(value)
+        self.counters: dict[int, list[int]] = {}
 
     def before(self, what: Any, given: Any) -> None:
         """Note what an operation reads."""
-        self.add(given if isinstance(given, tuple) else ())
+        self.counters.update({id(counter): counter for counter in counters_of(given)})
+
+
+def counters_of(values: Any) -> list[list[int]]:
+    """The version counters of the tensors in nested `values`."""
+    return [value._version for value in tree_leaves(values) if isinstance(value, TensorBase)]
 
 
 class Segment:
-    """A call to be made again: the function, its arguments, and what the call depended on besides."""
+    """A call to be made again: the function, its arguments, the random state and the context that it ran in."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.random_state, self.surroundings = random.get_state(), surroundings.get()
-        self.evaluation = evaluation.get()
-        self.settings: list[tuple[ContextVar[Any], Any]] = [
-            (setting, setting.get()) for setting in (body_kinds, casting, composing)]
+        self.random_state, self.context = random.get_state(), contextvars.copy_context()
 
-    def run(self) -> tuple[Any, Any]:
+    def run(self) -> tuple[Any, Callable[[Any], Any]]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
-        given = [leaf for leaf in tree_leaves((self.args, self.kwargs)) if isinstance(leaf, TensorBase)]
-        with locked(given, "checkpoint"):
-            output = self.function(*self.args, **self.kwargs)
-        several = isinstance(output, (tuple, list))
-        parts = list(output) if several else [output]
-        for part in parts:
-            if not isinstance(part, TensorBase):
-                raise TypeError(f"checkpoint: the function must return a tensor, or a tuple or list of them, got "
-                                f"{type(part).__name__}")
-        places = [i for i, part in enumerate(parts) if part._requires_grad]
-        if not places:
-            return None, lambda whole: output
-        whole, apart = bundle([parts[i] for i in places])
-        others, kind = [wrap(part._data, None, part._version) for part in parts], type(output)
+        output = self.function(*self.args, **self.kwargs)
+        leaves = tree_leaves(output)
+        for leaf in leaves:
+            if not isinstance(leaf, TensorBase):
+                raise TypeError(f"checkpoint: the function must return tensors, got {shown(leaf)}")
+        recorded = [leaf for leaf in leaves if leaf._requires_grad]
+        whole, apart = bundle(recorded) if recorded else (None, lambda whole: [])
+        form = tree_map(lambda leaf: None if leaf._requires_grad else leaf, output)
 
         def in_place(whole: Any) -> Any:
-            results: list[Any] = list(others)
-            for place, part in zip(places, apart(whole), strict=True):
-                results[place] = part
-            return kind(results) if several else results[0]
+            parts = iter(apart(whole))
+            return tree_map(lambda leaf: next(parts) if leaf is None else leaf, form)
 
         return whole, in_place
 
-    def run_again(self) -> Any:
-        """The differentiable results as one tensor, recorded, from the same random numbers."""
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(random.fork())
-            stack.enter_context(enable_grad())
-            stack.enter_context(evaluation.set_to(self.evaluation))
-            for setting, value in self.settings:
-                stack.callback(setting.reset, setting.set(value))
-            for make in self.surroundings:
-                stack.enter_context(make())
-            random.set_state(self.random_state)
-            return self.run()[0]
+    def first_run(self) -> tuple[Any, Callable[[Any], Any]]:
+        """As `run`; the one tensor has a node that stands for what was recorded."""
+        oldest, reads = next_number(), Reads()
+        versions = [(counter, counter[0], None) for counter in counters_of((self.args, self.kwargs))]
+        with watch(reads):
+            whole, in_place = self.run()
+        if whole is None:
+            return None, in_place
+        output = wrap(whole._data, None, whole._version)
+        references = [weakref.ref(target) for target in graph_of([whole._node], oldest)[1]]
+        del whole  # and with what it recorded, the leaves that the function made for itself
+        parents = [target for target in [reference() for reference in references] if target is not None]
+        versions += [(counter, counter[0], None) for counter in reads.counters.values()]
+        output._node = Node(_checkpoint, _plan, parents, (self,), versions, output._data.shape, output._data.dtype)
+        output._requires_grad = True
+        return output, in_place
 
+    def run_again(self, node: Node) -> Any:
+        """The one tensor again, recorded, to take the place of `node`.
 
-def record_again(node: Node) -> Any:
-    """Record the segment in the place of `node`."""
-    newest = next_number()
-    whole = node.saved[0].run_again()
-    if whole is None or tuple(whole.shape) != tuple(node.shape) or whole.dtype != node.dtype:
-        got = "nothing that requires a gradient" if whole is None else f"{tuple(whole.shape)} {whole.dtype}"
-        raise RuntimeError(f"checkpoint: the function gave {tuple(node.shape)} {node.dtype} the first time and "
-                           f"{got} the second; it must depend on its arguments and parameters alone")
-    reached = {id(target) for target in boundary(gradient_target(whole), newest)}
-    for parent in node.parents:
-        if id(parent) not in reached:
-            shape = tuple(parent._data.shape if isinstance(parent, TensorBase) else parent.shape)
-            raise RuntimeError(f"checkpoint: the function used a tensor of shape {shape} the first time that it "
-                               "did not use the second; give what changes, such as the variable of a loop, as an "
-                               "argument")
-    return whole
+        In the context of the first run, but observed by those who observe the backward.
+        """
+        newest = next_number()
+        around = watchers()
+
+        def again() -> Any:
+            with watched_by(around), random.fork(), replaced():
+                random.set_state(self.random_state)
+                return self.run()[0]
+
+        whole = self.context.copy().run(again)
+        if whole is None or (whole.shape, whole.dtype) != (node.shape, node.dtype):
+            raise RuntimeError(f"checkpoint: the function gave {node.shape} {node.dtype} the first time and "
+                               f"{shown(whole)} the second; it must depend on its arguments and parameters alone")
+        reached = set(map(id, graph_of([gradient_target(whole)], newest)[1]))
+        for parent in node.parents:
+            if id(parent) not in reached:
+                raise RuntimeError(f"checkpoint: the function used a tensor of shape {parent.shape} the first time "
+                                   "that it did not use the second; give what changes, such as the variable of a "
+                                   "loop, as an argument")
+        return whole
 
 
 @primitive
@@ -124,7 +116,7 @@ def _checkpoint(x):  # type: ignore[no-untyped-def]
 
 
 _checkpoint.recomputes = True
-_plan = Plan(needs=(), wanted=(), names=(), recompute=record_again)
+_plan = Plan(needs=(), wanted=(), names=(), recompute=lambda node: node.saved[0].run_again(node))
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -136,7 +128,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     their gradients as ever.
 
     Args:
-        function: of tensors, to a tensor or a tuple or list of tensors; it must compute the same when called again.
+        function: of tensors, to a tensor, or tuples, lists or dictionaries of them; it must compute the same when
+            called again.
         args, kwargs: its arguments.
 
     Returns:
@@ -144,9 +137,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Raises:
         TypeError: the function returned something else than tensors.
-        RuntimeError: the function changes one of its arguments in place, which the second call would do again; in the
-            backward, if that call gave another shape or dtype or used other tensors, or if a tensor that the first one
-            read was changed in place in between.
+        RuntimeError: in the backward, if an argument, or a tensor that the function read, was changed in place, by the
+            function itself or since; or if the second call gave another shape or dtype or used other tensors.
     """
     if not recording.get():
         return function(*args, **kwargs)
@@ -154,38 +146,9 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     def run() -> Any:
         nonlocal in_place
-        output, in_place = _first_run(function, args, kwargs)
+        output, in_place = Segment(function, args, kwargs).first_run()
         return output
 
     given = (*args, *kwargs.values())
     output = watched(_checkpoint, given, run)
     return in_place(output)
-
-
-def _first_run(function: Callable[..., Any], args: tuple[Any, ...],
-               kwargs: dict[str, Any]) -> tuple[Any, Callable[[Any], Any]]:
-    """As `Segment.run`; in place of what the results were recorded with, they have a node that stands for it."""
-    segment, oldest, reads = Segment(function, args, kwargs), next_number(), Reads()
-    reads.add((args, tuple(kwargs.values())))
-    with watch(reads):
-        whole, in_place = segment.run()
-    if whole is None:
-        return None, in_place
-    reached = boundary(gradient_target(whole), oldest)
-    reads.add(reached)
-    # Of the tensors that the function reached, those that it made itself die with what it recorded.
-    references = [weakref.ref(target) for target in reached]
-    output = wrap(whole._data, None, whole._version)
-    del whole, reached
-    parents = tuple([target for target in [reference() for reference in references] if target is not None])
-    versions = tuple([(counter, counter[0], None) for counter in reads.versions.values()])
-    output._node = Node(_checkpoint, _plan, parents, (segment,), versions, output._data.shape, output._data.dtype)
-    output._requires_grad = True
-    return output, in_place
-
-
-def boundary(root: Any, number: int) -> list[Any]:
-    """The leaves, and the nodes older than `number`, that the newer nodes at or below `root` send gradients to."""
-    newer = recorded_since(number, root)
-    below = {id(parent): parent for node in newer.values() for parent in node.parents}
-    return [target for key, target in below.items() if key not in newer]

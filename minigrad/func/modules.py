@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
-from minigrad.device import is_array
-from minigrad.func.checkpointing import surroundings
+from minigrad.device.local import Setting
 from minigrad.nn.module import Module
 from minigrad.tensor import Tensor, as_tensor
+
+# The modules that are called here by `functional_call`, and the replacements of their own tensors, by the ids of these.
+_replacements: ContextVar[tuple[tuple[Module, dict[int, Tensor]], ...]] = ContextVar("minigrad.func", default=())
 
 
 def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
@@ -25,54 +28,37 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
             dictionary, is understood; a module that takes a tuple gets it in another: ``((a, b),)``.
 
     Raises:
-        TypeError: a value that is neither a tensor nor an array.
         ValueError: a name that the module does not have, another shape, or two values for what is tied.
     """
     if args and isinstance(args[0], tuple) and (len(args) == 1 or (len(args) == 2 and isinstance(args[1], dict))):
         args, kwargs = args[0], {**kwargs, **dict(*args[1:])}
-    replacements = _replacements(module, parameters)
-    token = surroundings.set((*surroundings.get(), lambda: _replaced(module, replacements)))
-    try:
-        with _replaced(module, replacements):
-            return module(*args, **kwargs)
-    finally:
-        surroundings.reset(token)
-
-
-def _replacements(module: Module, values: Mapping[str, Any]) -> dict[int, Tensor]:
-    """The new values by the ids of the module's own tensors; the errors of `functional_call`."""
     own: dict[str, Tensor] = dict(module.named_buffers(remove_duplicate=False))
     own.update(module.named_parameters(remove_duplicate=False))
-    replacements: dict[int, Tensor] = {}
-    given: dict[int, str] = {}  # a tensor of the module -> its name in `values`
-    for name, value in values.items():
+    given: dict[int, Tensor] = {}
+    for name, value in parameters.items():
         if name not in own:
             raise ValueError(f"functional_call: {type(module).__name__} has no parameter {name!r}, nor a buffer")
-        if not isinstance(value, Tensor) and not is_array(value):
-            raise TypeError(f"functional_call: the value for {name!r} must be a tensor or an array, got "
-                            f"{type(value).__name__}")
-        if tuple(value.shape) != own[name].shape:
-            raise ValueError(f"functional_call: {name!r} has shape {own[name].shape}, the tensor given for it "
-                             f"{tuple(value.shape)}")
-        key = id(own[name])
-        if key in given and value is not values[given[key]]:
-            raise ValueError(f"functional_call: {given[key]!r} and {name!r} are tied, one tensor under two names, and "
-                             "got two values; give it under one of them")
-        replacements[key], given[key] = as_tensor(value), name
-    return replacements
+        tensor = as_tensor(value)
+        if tensor.shape != own[name].shape:
+            raise ValueError(f"functional_call: {name!r} has shape {own[name].shape}, got {tensor.shape}")
+        if given.setdefault(id(own[name]), tensor)._data is not tensor._data:
+            raise ValueError(f"functional_call: {name!r} is tied, one tensor under two names, and got two values")
+    with Setting(_replacements, lambda before: (*before, (module, given))), replaced():
+        return module(*args, **kwargs)
 
 
-@contextmanager
-def _replaced(module: Module, replacements: Mapping[int, Any]) -> Iterator[None]:
-    """The parameters and buffers with these ids replaced, wherever the tree has them."""
-    changed = []
-    for child in module.modules():
-        for name, value in list(vars(child).items()):
-            if id(value) in replacements:
-                changed.append((vars(child), name, value))
-                vars(child)[name] = replacements[id(value)]
+@contextlib.contextmanager
+def replaced() -> Iterator[None]:
+    """A block in which the modules that `functional_call` calls here have their replacements, wherever they stand."""
+    changed: list[tuple[dict[str, Any], str, Any]] = []
     try:
+        for module, given in _replacements.get():
+            for child in module.modules():
+                for name, value in list(vars(child).items()):
+                    if id(value) in given:
+                        changed.append((vars(child), name, value))
+                        vars(child)[name] = given[id(value)]
         yield
     finally:
-        for attributes, name, value in changed:
+        for attributes, name, value in reversed(changed):
             attributes[name] = value

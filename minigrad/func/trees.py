@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -23,29 +23,23 @@ def tree_leaves(tree: Any) -> list[Any]:
     return found
 
 
-def leaves_like(tree: Any, other: Any, what: str, place: str = "") -> list[Any]:
-    """The leaves of `other` in the order of those of `tree`: dictionaries by their keys, whatever their order.
-
-    ValueError, naming the place, unless both are nested alike.
-    """
-    if isinstance(tree, dict):
-        if not isinstance(other, dict) or other.keys() != tree.keys():
-            got = sorted(map(str, other)) if isinstance(other, dict) else type(other).__name__
-            raise ValueError(f"{what}{place}: expected a dictionary with the keys {sorted(map(str, tree))}, got {got}")
-        parts = [(f"{place}[{key!r}]", value, other[key]) for key, value in tree.items()]
-    elif isinstance(tree, (tuple, list)):
-        if not isinstance(other, (tuple, list)) or len(other) != len(tree):
-            got = f"{len(other)}" if isinstance(other, (tuple, list)) else f"a {type(other).__name__}"
-            raise ValueError(f"{what}{place}: expected a tuple or list of {len(tree)}, got {got}")
-        parts = [(f"{place}[{i}]", value, other[i]) for i, value in enumerate(tree)]
-    else:
-        if isinstance(other, (dict, tuple, list)):
-            raise ValueError(f"{what}{place}: expected a tensor, got a {type(other).__name__}")
-        return [other]
-    return [leaf for place, mine, theirs in parts for leaf in leaves_like(mine, theirs, what, place)]
-
-
-def tree_like(tree: Any, values: Sequence[Any]) -> Any:
+def tree_like(tree: Any, values: Iterable[Any]) -> Any:
     """`tree` with its leaves replaced by `values`, in order."""
     given = iter(values)
     return tree_map(lambda leaf: next(given), tree)
+
+
+def leaves_like(tree: Any, other: Any, what: str) -> list[Any]:
+    """The leaves of `other` in the order of those of `tree`: of dictionaries by their keys.
+
+    ValueError, which says `what` `other` is, unless both are nested alike.
+    """
+    if isinstance(tree, dict) and isinstance(other, dict) and tree.keys() == other.keys():
+        pairs = [(tree[key], other[key]) for key in tree]
+    elif isinstance(tree, (tuple, list)) and isinstance(other, (tuple, list)) and len(tree) == len(other):
+        pairs = list(zip(tree, other, strict=True))
+    elif isinstance(tree, (dict, tuple, list)) or isinstance(other, (dict, tuple, list)):
+        raise ValueError(f"{what}: must be nested as {tree!r:.80}, got {other!r:.80}")
+    else:
+        return [other]
+    return [leaf for mine, theirs in pairs for leaf in leaves_like(mine, theirs, what)]

@@ -1,4 +1,4 @@
-"""What networks use. Each hot function is a composition of small steps, and one operation with its gradient by hand."""
+"""What networks use. A hot function is one operation on arrays, with its gradient by hand, and on tensors its steps."""
 
 from minigrad.functional.attention import multi_head_attention, scaled_dot_product_attention
 from minigrad.functional.dropout import dropout, dropout_with_mask

@@ -15,98 +15,69 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import check_probability, public, whole_number
+from minigrad.arguments import check_probability, numbers_on, public, whole_number
 from minigrad.device import device_of, is_array, on_device_of, to_device, xp
-from minigrad.device.sums import widened
 from minigrad.engine.node import Saved, TensorBase
+from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import primitive
-from minigrad.functional.compositions import composing, note, tap
+from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import dropout_mask, dropout_with_mask
 from minigrad.functional.more.ambiguous_masks import refuse_ambiguous
 from minigrad.functional.more.grouped_queries import fold, fold_mask, group_size, unfold
 from minigrad.functional.softmax import softmax
+from minigrad.tensor import as_tensor
 
-# --------------------------------------------------------------------------- in small steps
-
-
-def attention_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float) -> Any:
-    """attention as a composition of small operations."""
-    return attention_and_weights(query, key, value, mask, dropped, p, scale)[0]
+# --------------------------------------------------------------------------- one head, or several apart
 
 
-def attention_and_weights(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float,
-                          scale: float) -> tuple[Any, Any]:
-    """The same, and the weights before dropout."""
-    query, key, value = tap("queries", query), tap("keys", key), tap("values", value)
-    weights = attention_weights(query, key, mask, scale)
-    return tap("context", ops.matmul(drop(weights, dropped, p), value)), weights
-
-
-def attention_weights(query: Any, key: Any, mask: Any, scale: float) -> Any:
-    """``softmax(Q Kᵀ · scale)`` under the mask, in small steps: (…, T, S)."""
-    note("scale", scale)
-    scaled = ops.matmul(query * scale, key.mT)  # (…, T, d) @ (…, d, S) -> (…, T, S)
-    if composing() and scale:  # the scores before, for who looks at them: in float32, as float16 may have no room
-        scaled = (tap("scores", widened(scaled) / scale) * scale).astype(scaled.dtype)
-    scaled = tap("scaled", scaled)
-    if mask is None:
-        return tap("weights", softmax(scaled, axis=-1))
-    note("mask", mask)
-    return tap("weights", softmax(tap("masked", ops.where(mask, scaled, -math.inf)), axis=-1))
-
-
-def drop(weights: Any, dropped: Any, p: float) -> Any:
-    """The weights after dropout with the mask `dropped`, True = kept (None: unchanged)."""
-    if dropped is None:
-        return weights
-    note("dropped", dropped)
-    note("p", p)
-    return tap("dropped_weights", dropout_with_mask(weights, dropped, p))
-
-
-# --------------------------------------------------------------------------- as one operation, on heads
-
-
-@primitive(floating=True, composition=attention_by_steps, precision="float16", fresh=True)
-def attention(query, key, value, mask, dropped, p, scale):
-    """``O = A' V`` with ``A = softmax(scale · Q Kᵀ)``, and A' = A after dropout; keeps A for the backward pass.
+@primitive(floating=True, composite=True, precision="float16", fresh=True)
+def attention(query, key, value, mask, dropped, p, scale, bias=None):
+    """``O = A' V`` with ``A = softmax(scale · Q Kᵀ + B)``, and A' = A after dropout; keeps A for the backward pass.
 
     Args:
         query, key, value: Q (…, T, d), K (…, S, d), V (…, S, v), of the same leading axes.
         mask: True where a query may attend to a key, or None.
         dropped: the mask of dropout, True = kept, or None.
         p: the probability with which it was drawn.
+        bias: B, broadcastable to (…, T, S), or None.
     """
+    query, key, value = tap("queries", query), tap("keys", key), tap("values", value)
+    note(scale=scale, mask=mask, dropped=dropped, p=p)
     # 1. The scores: how well each query fits each key.
     scores = (query * scale) @ key.mT  # S: (…, T, d) @ (…, d, S) -> (…, T, S); float16 has no room for Q Kᵀ
-    # 2. The mask: e^-inf = 0, so the softmax gives no weight to such a key.
+    scores = tap("scaled", tap("scores", scores, scale))
+    # 2. The bias, and the mask: e^-inf = 0, so the softmax gives no weight to such a key.
+    if bias is not None:
+        scores = tap("biased", scores + bias)
     if mask is not None:
-        scores = xp(scores).where(mask, scores, scores.dtype.type(-math.inf))
+        scores = tap("masked", ops.where(mask, scores, -math.inf))
     # 3. The softmax: the weights of a query are positive and sum to 1.
-    weights = softmax(scores, -1)  # A: (…, T, S)
+    weights = tap("weights", softmax(scores, -1))  # A: (…, T, S)
     # 4. Dropout: some weights are zeroed, the others scaled up.
-    kept = weights if dropped is None else weights * dropped / (1 - p)  # A'
+    kept = weights if dropped is None else tap("dropped_weights", dropout_with_mask(weights, dropped, p))  # A'
     # 5. The output: for each query the mean of the values, by its weights.
-    return kept @ value, Saved(weights=weights)  # O: (…, T, S) @ (…, S, v) -> (…, T, v)
+    return tap("context", kept @ value), Saved(weights=weights)  # O: (…, T, S) @ (…, S, v) -> (…, T, v)
 
 
-@attention.joint_gradient("query", "key", "value")
-def attention_gradient(g, query, key, value, dropped, p, scale, saved):
+@attention.joint_gradient("query", "key", "value", "bias")
+def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, needs, saved):
     """The steps of the forward in reverse; dX stands for the gradient of X, and g is dO."""
     weights = saved.weights
-    kept = weights if dropped is None else weights * dropped / (1 - p)
+    kept = weights if dropped is None else dropout_with_mask(weights, dropped, p)
     # 5. forward: O = A' V                   so here: dV = A'ᵀ dO,  dA' = dO Vᵀ
     grad_value = kept.mT @ g  # (…, S, T) @ (…, T, v) -> (…, S, v)
     grad_kept = g @ value.mT  # (…, T, v) @ (…, v, S) -> (…, T, S)
     # 4. forward: A' = A ∘ M / (1 - p)       so here: dA = dA' ∘ M / (1 - p)
-    grad_weights = grad_kept if dropped is None else grad_kept * dropped / (1 - p)
+    grad_weights = grad_kept if dropped is None else dropout_with_mask(grad_kept, dropped, p)
     # 3. forward: A = softmax(S), by rows    so here: dS = A ∘ (dA - Σⱼ A dA)
     grad_scores = weights * (grad_weights - (weights * grad_weights).sum(axis=-1, keepdims=True))
     # 2. forward: S = -inf in masked cells   so here: dS = 0 in these, as it is already, because A is 0 there
+    #    forward: S + B                      so here: dB = dS, summed over the axes along which B was broadcast
+    grad_bias = sum_to(grad_scores, bias_shape) if needs.bias else None
     # 1. forward: S = scale · Q Kᵀ           so here: dQ = scale · dS K,  dK = scale · dSᵀ Q
     grad_query = grad_scores @ (key * scale)  # (…, T, S) @ (…, S, d) -> (…, T, d)
     grad_key = grad_scores.mT @ (query * scale)  # (…, S, T) @ (…, T, d) -> (…, S, d)
-    return grad_query, grad_key, grad_value
+    return grad_query, grad_key, grad_value, grad_bias
 
 
 # --------------------------------------------------------------------------- several heads, side by side
@@ -125,29 +96,23 @@ def join_heads(x: Any) -> Any:
     return x.swapaxes(1, 2).reshape((batch, length, heads * features))
 
 
-def heads_by_steps(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
-                   num_heads: int) -> Any:
-    """attention_of_heads as a composition: split, attend, join."""
-    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    return tap("concatenated", join_heads(attention_by_steps(query, key, value, mask, dropped, p, scale)))
-
-
-@primitive(floating=True, composition=heads_by_steps, precision="float16", fresh=True)
-def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads):
+@primitive(floating=True, composite=True, precision="float16", fresh=True)
+def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
     """Split, `attention` of each head, join: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
     heads = [split_heads(x, num_heads) for x in (query, key, value)]
-    out, saved = attention.forward(*heads, mask, dropped, p, scale)
-    return join_heads(out), saved
+    out, saved = attention.forward(*heads, mask, dropped, p, scale, bias)
+    return tap("concatenated", join_heads(out)), saved
 
 
 attention_of_heads.name = "attention"  # profiles and memory meters list both forms under one name
 
 
-@attention_of_heads.joint_gradient("query", "key", "value")
-def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, saved):
+@attention_of_heads.joint_gradient("query", "key", "value", "bias")
+def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, needs, saved):
     # forward: split, attend, join          so here: split, the gradients of attention, join
     heads = [split_heads(x, num_heads) for x in (g, query, key, value)]
-    return [join_heads(gradient) for gradient in attention_gradient(*heads, dropped, p, scale, saved)]
+    *of_heads, grad_bias = attention_gradient(*heads, dropped, p, scale, bias_shape, needs, saved)
+    return *map(join_heads, of_heads), grad_bias
 
 
 # --------------------------------------------------------------------------- what people call
@@ -156,8 +121,8 @@ def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_hea
 @public
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False, *,
-                                 dropped: Any = None, return_weights: bool = False) -> Any:
-    """``softmax(Q Kᵀ / √d) V``.
+                                 attn_bias: Any = None, dropped: Any = None, return_weights: bool = False) -> Any:
+    """``softmax(Q Kᵀ / √d + B) V``.
 
     Args:
         query: (…, T, d)
@@ -171,6 +136,8 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         scale: in place of ``1/√d``.
         enable_gqa: query (…, H, T, d) may have more heads than key and value, (…, H/G, S, ·); each G in a row share one
             (see `minigrad.functional.more.grouped_queries`).
+        attn_bias: B, floating, broadcastable to (…, T, S), added to the scaled scores, with a gradient: ALiBi (Press et
+            al. 2022, arXiv:2108.12409), relative positions. An array is sent to where the query is, in its dtype.
         dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
         return_weights: also return the weights before dropout, (…, T, S); gradients flow through them too.
 
@@ -178,7 +145,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         (…, T, d_v), or that and the weights.
 
     Raises:
-        TypeError: a mask that is not boolean.
+        TypeError: a mask that is not boolean, a bias that is not floating.
         ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
     few_axes = min(len(x.shape) for x in (query, key, value)) < 2
@@ -186,39 +153,38 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         raise ValueError("scaled_dot_product_attention: query (…, T, d), key (…, S, d) and value (…, S, d_v) expected, "
                          f"got {tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}")
     group = group_size(query, key, value) if enable_gqa else 1
-    lead = query.shape[:-2]
-    if not lead == key.shape[:-2] == value.shape[:-2]:
-        lead = common_lead(query, key, value, group)
-    shape = (*lead, query.shape[-2], key.shape[-2])
-    dropout_p = check_probability(dropout_p, "scaled_dot_product_attention")
-    mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "scaled_dot_product_attention")
+    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
+        query, key, value = with_common_lead(query, key, value, group)
+    cells = (*query.shape[:-1], key.shape[-2])  # (…, T, S)
+    mask, bias = attn_mask, attn_bias
+    if not (mask is bias is dropped is None and dropout_p == 0):
+        mask, bias, dropped, dropout_p = checked(mask, bias, dropped, dropout_p, query, cells,
+                                                 "scaled_dot_product_attention")
     if is_causal:
-        mask = causal_mask(query, shape, mask)
+        mask = causal_mask(query, cells, mask)
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
     if group > 1:
-        mask, dropped = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped))
+        mask, dropped, bias = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped, bias))
         query = fold(query, group)
-    if return_weights:
-        out, weights = attention_and_weights(query, key, value, mask, dropped, dropout_p, scale)
-        weights = tap("returned_weights", weights)
-        return (out, weights) if group == 1 else (unfold(out, group), unfold(weights, group))
-    same_lead = query.shape[:-2] == key.shape[:-2] == value.shape[:-2]
-    form = attention if same_lead else attention_by_steps  # only the steps broadcast leading axes
-    out = form(query, key, value, mask, dropped, dropout_p, scale)
-    return out if group == 1 else unfold(out, group)
+    attend = with_weights(attention) if return_weights else attention
+    out = attend(query, key, value, mask, dropped, dropout_p, scale, bias)
+    if group == 1:
+        return out
+    return tuple(unfold(x, group) for x in out) if return_weights else unfold(out, group)
 
 
 @public
 def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_mask: Any = None,
-                         dropout_p: float = 0.0, *, dropped: Any = None, return_weights: bool = False) -> Any:
-    """``Concat(head₁, …, head_H)`` with ``headᵢ = softmax(Qᵢ Kᵢᵀ / √(D/H)) Vᵢ``, of projected queries, keys and values.
+                         dropout_p: float = 0.0, *, attn_bias: Any = None, dropped: Any = None,
+                         return_weights: bool = False) -> Any:
+    """``Concat(head₁, …, head_H)`` with ``headᵢ = softmax(Qᵢ Kᵢᵀ / √(D/H) + Bᵢ) Vᵢ``, of projected inputs.
 
     Args:
         query: (B, T, D); features i·D/H to (i + 1)·D/H are head i's.
         key: (B, S, D)
         value: (B, S, V)
         num_heads: H, a divisor of D and of V.
-        attn_mask: as for `scaled_dot_product_attention`, broadcastable to (B, H, T, S).
+        attn_mask, attn_bias: as for `scaled_dot_product_attention`, broadcastable to (B, H, T, S).
         dropout_p, dropped: as for `scaled_dot_product_attention`; `dropped` broadcasts to (B, H, T, S).
         return_weights: also return the weights before dropout, (B, H, T, S); gradients flow through them too.
 
@@ -226,7 +192,7 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         (B, T, V), or that and the weights.
 
     Raises:
-        TypeError: a mask that is not boolean.
+        TypeError: a mask that is not boolean, a bias that is not floating.
         ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
     num_heads = whole_number(num_heads, "num_heads", "multi_head_attention", least=1)
@@ -236,36 +202,57 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         raise ValueError("multi_head_attention: query (B, T, D), key (B, S, D) and value (B, S, V) expected, D and V "
                          f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
     batch, length, features = query.shape
-    dropout_p = check_probability(dropout_p, "multi_head_attention")
-    if return_weights:
-        return heads_and_weights(query, key, value, num_heads, attn_mask, dropout_p, dropped)
-    shape = (batch, num_heads, length, key.shape[-2])
-    mask, dropped = check_masks(attn_mask, dropped, dropout_p, query, shape, "multi_head_attention")
+    mask, bias, cells = attn_mask, attn_bias, (batch, num_heads, length, key.shape[-2])
+    if not (mask is bias is dropped is None and dropout_p == 0):
+        mask, bias, dropped, dropout_p = checked(mask, bias, dropped, dropout_p, query, cells, "multi_head_attention")
     scale = 1 / math.sqrt(max(1, features // num_heads))  # without features all scores are 0
-    return attention_of_heads(query, key, value, mask, dropped, dropout_p, scale, num_heads)
+    attend = with_weights(attention_of_heads) if return_weights else attention_of_heads
+    return attend(query, key, value, mask, dropped, dropout_p, scale, num_heads, bias)
 
 
-def heads_and_weights(query: Any, key: Any, value: Any, num_heads: int, mask: Any, p: float,
-                      dropped: Any) -> tuple[Any, Any]:
-    """What `multi_head_attention` returns with the weights, (B, T, V) and (B, H, T, S)."""
-    query, key, value = (split_heads(x, num_heads) for x in (query, key, value))
-    context, weights = scaled_dot_product_attention(query, key, value, mask, p, dropped=dropped, return_weights=True)
-    return tap("concatenated", join_heads(context)), weights
+def with_weights(form: Any) -> Any:
+    """One of the two operations as a function that returns the weights, too: of tensors, they are a step of it."""
+    def attend(*args: Any) -> tuple[Any, Any]:
+        inputs: Any = args[:3]
+        if any(isinstance(x, TensorBase) for x in inputs):
+            inputs = map(as_tensor, inputs)
+        out, saved = form.forward(*inputs, *args[3:])
+        return out, tap("returned_weights", saved.weights)
+
+    return attend
 
 
-# --------------------------------------------------------------------------- masks
+def with_common_lead(query: Any, key: Any, value: Any, group: int) -> list[Any]:
+    """The three, broadcast to the same leading axes; a head of keys and values counts for `group` heads of queries."""
+    folded = [query.shape[:-2], *((*x.shape[:-3], x.shape[-3] * group) if group > 1 else x.shape[:-2]
+                                  for x in (key, value))]
+    try:
+        lead = np.broadcast_shapes(*folded)
+    except ValueError:
+        raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
+                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; with enable_gqa=True, "
+                         "several heads of queries share a head of keys and values") from None
+    shared = (*lead[:-1], lead[-1] // group) if group > 1 else lead
+    return [ops.broadcast_to(x, (*own, *x.shape[-2:])) if x.shape[:-2] != own else x
+            for x, own in zip((query, key, value), (lead, shared, shared), strict=True)]
 
 
-def check_masks(mask: Any, dropped: Any, p: float, query: Any, shape: tuple[int, ...],
-                operation: str) -> tuple[Any, Any]:
-    """The mask and that of dropout, checked and where the query is; the latter is drawn if it is None and p > 0."""
+# --------------------------------------------------------------------------- what is given for each cell (…, T, S)
+
+
+def checked(mask: Any, bias: Any, dropped: Any, p: float, query: Any, cells: tuple[int, ...],
+            operation: str) -> tuple[Any, Any, Any, float]:
+    """What was given, where the query is, fitting `cells`; and the mask of dropout, drawn here if it is None."""
+    p = check_probability(p, operation)
     if mask is not None:
-        mask = check_mask(mask, query, shape, operation)
+        mask = check_mask(mask, query, cells, operation)
+    if bias is not None:
+        bias = check_bias(bias, query, cells, operation)
     if dropped is not None:
-        dropped = check_mask(dropped, query, shape, f"{operation} (dropped)")
+        dropped = check_mask(dropped, query, cells, f"{operation} (dropped)")
     elif p > 0:
-        dropped = dropout_mask(shape, p, query.device)
-    return mask, dropped
+        dropped = dropout_mask(cells, p, query.device)
+    return mask, bias, dropped, p
 
 
 def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
@@ -274,10 +261,8 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     if not is_array(raw) or raw.dtype.kind != "b":
         raise TypeError(f"{operation}: the mask must be a boolean array or tensor, True where a query may attend to a "
                         f"key; got {getattr(raw, 'dtype', type(raw).__name__)}: mask != 0 converts ones and zeros, "
-                        "mask == 0 what is added to scores, 0 or -inf")
-    fits = len(raw.shape) <= len(shape) and all(
-        m in (1, n) for m, n in zip(raw.shape[::-1], shape[::-1], strict=False))
-    if not fits:
+                        "mask == 0 what is added to scores, 0 or -inf, and attn_bias= adds any numbers")
+    if not broadcasts_to(raw.shape, shape):
         raise ValueError(f"{operation}: the mask has shape {tuple(raw.shape)}, which does not broadcast to "
                          f"(…, queries, keys) = {tuple(shape)}; for a mask (batch, keys) among heads write "
                          "mask[:, None, None, :], for (batch, queries, keys) mask[:, None]")
@@ -287,20 +272,21 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
     return mask if isinstance(mask, TensorBase) else to_device(mask, device)
 
 
+def check_bias(bias: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:
+    """The bias where the query is, having checked that it is floating and broadcasts to `shape`."""
+    if getattr(getattr(bias, "dtype", None), "kind", "") != "f":
+        raise TypeError(f"{operation}: attn_bias must be a floating array or tensor, which is added to the scores; got "
+                        f"{getattr(bias, 'dtype', type(bias).__name__)}; what is boolean is an attn_mask")
+    if not broadcasts_to(bias.shape, shape):
+        raise ValueError(f"{operation}: attn_bias has shape {tuple(bias.shape)}, which does not broadcast to "
+                         f"(…, queries, keys) = {tuple(shape)}")
+    dtype = query.dtype if query.dtype.kind == "f" else np.float32
+    return bias if isinstance(bias, TensorBase) else numbers_on(query.device, bias, dtype, operation)
+
+
 def causal_mask(query: Any, shape: tuple[int, ...], mask: Any) -> Any:
     """True where a key stands no later than the query, and `mask`, if given, is True: (…, T, S), where the query is."""
     raw = query._data if isinstance(query, TensorBase) else query
     with on_device_of(raw):
         causal = xp(raw).tril(xp(raw).ones(shape[-2:], dtype=bool))
         return causal if mask is None else mask & causal
-
-
-def common_lead(query: Any, key: Any, value: Any, group: int) -> tuple[int, ...]:
-    """What the leading axes broadcast to, with each head of keys and values standing for `group` heads of queries."""
-    shared = [x.shape[:-2] if group == 1 else (*x.shape[:-3], x.shape[-3] * group) for x in (key, value)]
-    try:
-        return np.broadcast_shapes(query.shape[:-2], *shared)
-    except ValueError:
-        raise ValueError("scaled_dot_product_attention: the leading axes of query, key and value must broadcast, got "
-                         f"{tuple(query.shape)}, {tuple(key.shape)} and {tuple(value.shape)}; with enable_gqa=True, "
-                         "several heads of queries share a head of keys and values") from None

@@ -1,9 +1,9 @@
 """A function as a composition of small steps: how to run it, and how to look at its steps.
 
-A primitive may name its ``composition``, the same function written with smaller operations. Within ``fused(False)``
-that runs in its place.
+The definition of a composite primitive runs on arrays, as one operation, and on tensors, where it records its own small
+steps. Within ``fused(False)`` it gets the tensors.
 
-A composition names its steps: ``scores = tap("scores", q @ k.mT)``. Outside a `tapping` block the call returns its
+A definition names its steps: ``scores = tap("scores", q @ k.mT)``. Outside a `tapping` block the call returns its
 argument and costs one look at a context variable. Inside, the visitor sees every named tensor in order, may keep it
 (and, after ``retain_grad()`` and a backward, its gradient), and may return another tensor to use in its place: that is
 how a finite difference nudges an inner value. If it returns nothing, the tensor goes on as it is. What a step needs
@@ -13,37 +13,37 @@ beside tensors, such as a mask, goes to a second function, through `note`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from minigrad.arguments import in_name_of
 from minigrad.device.local import Setting
+from minigrad.device.sums import narrowed, widened
 from minigrad.engine import primitive
 from minigrad.engine.errors import CAUGHT
-from minigrad.engine.node import TensorBase, wrap
+from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Primitive, casting
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase | None]
 Reader = Callable[[str, Any], None]
 
-_visitor: ContextVar[Visitor | None] = ContextVar("minigrad.tap", default=None)
-_reader: ContextVar[Reader | None] = ContextVar("minigrad.note", default=None)
+_looking: ContextVar[tuple[Visitor | None, Reader | None]] = ContextVar("minigrad.tapping", default=(None, None))
 
 
-def compose(op: Primitive, args: tuple[Any, ...]) -> Any:
-    """The output of the composition of `op`; its errors name `op`, not the steps."""
+def compose(op: Primitive, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
+    """The output of the steps of `op`, in the dtypes of its values; their errors name `op`."""
     try:
-        cast = casting.get() if op.precision is not None else None
-        return op.composition(*(args if cast is None else cast.arguments(op, args)))  # type: ignore[misc]
+        with Setting(casting, lambda now: None):
+            return op.steps(args, values)
     except CAUGHT as error:
         told = in_name_of(op.name, error, args)
         raise told from (error if told is not error else None)
 
 
 def fused(enabled: bool) -> Setting[Any]:
-    """``with fused(False):`` runs every fused function as its readable composition; `enabled` switches back.
+    """``with fused(False):`` records the steps of every fused function one by one; `enabled` switches back.
 
     Local to the thread or task.
     """
@@ -55,28 +55,37 @@ def composing() -> bool:
     return primitive.composing.get() is not None
 
 
-def tap(name: str, tensor: T) -> T:
-    """Give `tensor`, under its `name`, to the visitor, if there is one; returns it, or what the visitor gives back."""
-    visitor = _visitor.get()
-    return tensor if visitor is None or not composing() else visited(visitor, name, tensor)
+def tap(name: str, tensor: T, scale: float = 1.0) -> T:
+    """Give `tensor`, under its `name`, to the visitor, if there is one; returns it, or what the visitor gives back.
+
+    An array, of a definition that runs on arrays, is returned as it is. The visitor sees ``tensor / scale``, in float32
+    if float16 may have no room for it, and what it gives back is scaled again.
+    """
+    visitor, _ = _looking.get()
+    return tensor if visitor is None else visited(visitor, name, tensor, scale)
 
 
-def visited(visitor: Visitor, name: str, tensor: T) -> T:
-    """What goes on in the place of `tensor`, which the visitor has seen; a raw array it sees as a tensor."""
-    seen = tensor if isinstance(tensor, TensorBase) else wrap(tensor)
-    replacement = visitor(name, seen)
-    if replacement is None:
+def visited(visitor: Visitor, name: str, tensor: Any, scale: float) -> Any:
+    """What goes on in the place of `tensor`, which the visitor has seen."""
+    visible = isinstance(tensor, TensorBase) and composing() and scale != 0
+    if not visible:
         return tensor
-    if not isinstance(replacement, TensorBase) or replacement._data.shape != seen._data.shape:
+    seen = tensor if scale == 1 else widened(tensor) / scale
+    given: Any = visitor(name, seen)
+    result = seen if given is None else given
+    fits = isinstance(result, TensorBase) and result._data.shape == seen._data.shape
+    if not fits:
         raise ValueError(f"tap {name!r}: the visitor must return None or a tensor of shape {tuple(seen._data.shape)}")
-    return replacement  # type: ignore[return-value]
+    return result if scale == 1 else narrowed(result * scale, tensor.dtype)
 
 
-def note(name: str, array: Any) -> None:
-    """Give a constant of a step, a raw array such as a mask, under its `name`, to the reader of `tapping`, if any."""
-    reader = _reader.get()
+def note(**constants: Any) -> None:
+    """Give the constants of steps, such as a mask, under their names to the reader of `tapping`, if any; not None."""
+    _, reader = _looking.get()
     if reader is not None and composing():
-        reader(name, array)
+        for name, constant in constants.items():
+            if constant is not None:
+                reader(name, constant)
 
 
 @contextlib.contextmanager
@@ -89,10 +98,5 @@ def tapping(visitor: Visitor, reader: Reader | None = None) -> Iterator[None]:
     Local to the current thread or task. Blocks nest: the innermost visitor is the one that sees the taps, and its
     reader, if it has one, the constants. Inside, ``with fused(True):`` hides what it encloses.
     """
-    token, reading = _visitor.set(visitor), _reader.set(reader)
-    try:
-        with fused(False):
-            yield
-    finally:
-        _reader.reset(reading)
-        _visitor.reset(token)
+    with fused(False), Setting(_looking, lambda before: (visitor, reader)):
+        yield

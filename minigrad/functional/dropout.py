@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad import arguments, ops, random
+from minigrad import arguments, random
 from minigrad.engine.primitive import primitive
 
 
-def dropout_by_steps(input: Any, mask: Any, p: float) -> Any:
-    """dropout_with_mask as a composition of small operations."""
-    return ops.where(mask, input / (1 - checked(mask, p)), 0.0)
-
-
-@primitive(floating=True, composition=dropout_by_steps, fresh=True)
+@primitive(floating=True, composite=True, fresh=True)
 def dropout_with_mask(input, mask, p):
     """``input / (1 - p)`` where the boolean `mask` is true, 0 elsewhere (of a finite input)."""
     return input * mask * (1 / (1 - checked(mask, p)))

@@ -14,18 +14,9 @@ from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.ops.shape import rows
-from minigrad.tensor import as_tensor
 
 
-def embedding_by_steps(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """embedding as plain indexing; the padding row is read from a constant, so that no gradient reaches it."""
-    out = weight[input]
-    if padding_idx is None:
-        return out
-    return ops.where(ops.equal(as_tensor(input), padding_idx)[..., None], out.detach(), out)
-
-
-@primitive(composition=embedding_by_steps, fresh=True)
+@primitive(fresh=True)
 def lookup(input, weight, padding_idx=None):
     """``weight[input]``."""
     return xp(weight).take(weight, input.astype(np.intp, copy=False), axis=0)  # on 32 bits, take refuses int64

@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from minigrad import device, ops
 from minigrad.arguments import public
-from minigrad.device import xp
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
+from minigrad.ops.elementwise import bell
 
 _LINEAR, _CUBIC = math.sqrt(2 / math.pi), 0.044715 * math.sqrt(2 / math.pi)
 _FLAT = 10.0  # from here on tanh u is 1 to the last digit of float64; in float16 the cube of x would soon overflow
@@ -23,40 +21,28 @@ def normal_cdf(x):
     return device.ndtr(x)
 
 
+def normal_density(x: Any) -> Any:
+    """``φ(x) = exp(-x²/2) / √(2π)``, the density."""
+    return bell(x, 2) * (1 / math.sqrt(2 * math.pi))
+
+
 normal_cdf.gradient(x=lambda g, x: g * normal_density(x))
 
 
-def normal_density(x: Any) -> Any:
-    """``φ(x) = exp(-x²/2) / √(2π)``, the density; the digits of x² that float32 lacks would count far out."""
-    wide = x.astype(np.float64)
-    return ops.exp(wide * wide * -0.5).astype(x.dtype) * (1 / math.sqrt(2 * math.pi))
-
-
-def gelu_exact_by_steps(x: Any) -> Any:
-    """``x Φ(x)`` as a composition of small operations."""
-    return x * tap("normal_cdf", normal_cdf(x))
-
-
-@primitive(floating=True, composition=gelu_exact_by_steps, fresh=True)
+@primitive(floating=True, composite=True, fresh=True)
 def gelu_exact(x):
     """``x Φ(x)``, Φ the distribution function of the standard normal."""
-    return x * device.ndtr(x)
+    return x * tap("normal_cdf", normal_cdf(x))
 
 
 gelu_exact.gradient(x=lambda g, x: g * (normal_cdf(x) + x * normal_density(x)))
 
 
-def gelu_tanh_by_steps(x: Any) -> Any:
-    """The tanh approximation as a composition of small operations."""
-    z = ops.clip(x, -_FLAT, _FLAT)
-    return 0.5 * x * (1 + tap("tanh", ops.tanh(z * (_LINEAR + _CUBIC * (z * z)))))
-
-
-@primitive(floating=True, composition=gelu_tanh_by_steps, fresh=True)
+@primitive(floating=True, composite=True, fresh=True)
 def gelu_tanh(x):
     """``x/2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))``."""
-    z = x.clip(-_FLAT, _FLAT)
-    return 0.5 * x * (1 + xp(x).tanh(z * (_LINEAR + _CUBIC * (z * z))))
+    z = ops.clip(x, -_FLAT, _FLAT)
+    return 0.5 * x * (1 + tap("tanh", ops.tanh(z * (_LINEAR + _CUBIC * (z * z)))))
 
 
 # with u = √(2/π)(x + c x³), t = tanh u:   d/dx x/2 (1 + t) = (1 + t)/2 + x/2 (1 - t²) u'

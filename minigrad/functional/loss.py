@@ -10,25 +10,22 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import public_in_precision, whole_number
 from minigrad.device import is_host, on_device_of, to_device, xp
+from minigrad.device.sums import narrowed, widened
 from minigrad.engine.node import Saved, wrap
 from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import integer_ids
-from minigrad.functional.softmax import log_softmax, maximum
+from minigrad.functional.softmax import row_maximum
 from minigrad.tensor import as_tensor
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def cross_entropy_by_steps(logits: Any, target: Any, counted: Any, label_smoothing: float = 0.0) -> Any:
-    """The losses of all rows as a composition of small operations."""
-    log_probabilities = log_softmax(ops.where(counted[:, None], logits, 0.0), axis=-1)  # the others may be NaN
-    picked = ops.gather(log_probabilities, 1, target[:, None]).squeeze(1)
-    uniform = log_probabilities.mean(axis=-1)
-    losses = -(1 - label_smoothing) * picked - label_smoothing * uniform if label_smoothing else -picked
-    return ops.where(counted, losses, 0.0)
+def losses_by_steps(logits: Any, target: Any, counted: Any, label_smoothing: float = 0.0) -> Any:
+    """row_losses of tensors. What does not count may be NaN, and so would be 0 · NaN in its gradient: it goes first."""
+    return row_losses.forward(ops.where(counted[:, None], logits, 0.0), target, counted, label_smoothing)
 
 
-@primitive(floating=True, composition=cross_entropy_by_steps, precision="float32", fresh=True)
+@primitive(floating=True, composite=losses_by_steps, precision="float32", fresh=True)
 def row_losses(logits, target, counted, label_smoothing=0.0):
     """The loss of each row, 0 where it is not `counted`; keeps ``L = log Σⱼ exp xⱼ`` of each row, in two parts.
 
@@ -41,14 +38,15 @@ def row_losses(logits, target, counted, label_smoothing=0.0):
         counted: N booleans
         label_smoothing: ε
     """
-    namespace, row = xp(logits), xp(logits).arange(logits.shape[0])
-    top = maximum(logits, 1) if logits.size else namespace.zeros((len(row), 1), logits.dtype)
-    shifted = logits - top  # relative to the maximum, large logits do not swallow the digits of a small loss
-    log_total = namespace.log(namespace.maximum(namespace.exp(shifted).sum(axis=1), 1))  # below 1 if all are -inf
-    losses = log_total - (1 - label_smoothing) * shifted[row, target]
+    wide = widened(logits)
+    top = row_maximum(wide, 1)
+    shifted = wide - top  # relative to the maximum, large logits do not swallow the digits of a small loss
+    total = ops.exp(shifted).sum(axis=1)
+    log_total = ops.log(total + (total == 0))  # 0 if all are -inf
+    losses = log_total - (1 - label_smoothing) * shifted[xp(target).arange(len(target)), target]
     if label_smoothing:
         losses = losses - label_smoothing * shifted.mean(axis=1)
-    return namespace.where(counted, losses, logits.dtype.type(0)), Saved(top=top, log_total=log_total)
+    return narrowed(ops.where(counted, losses, 0.0), logits.dtype), Saved(top=top, log_total=log_total)
 
 
 @row_losses.joint_gradient("logits")
@@ -59,7 +57,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     if label_smoothing:
         difference -= label_smoothing / max(1, logits.shape[1])
     difference[namespace.arange(logits.shape[0]), target] -= 1 - label_smoothing
-    return (namespace.where(counted[:, None], g[:, None] * difference, logits.dtype.type(0)),)
+    return (ops.where(counted[:, None], g[:, None] * difference, 0.0),)
 
 
 @public_in_precision("float32")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad import ops
-from minigrad.device import xp
-from minigrad.device.sums import widened
+from minigrad.device.sums import column_sums, narrowed, widened
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
@@ -21,19 +20,7 @@ def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> N
                              f"{None if parameter is None else tuple(parameter.shape)} and {tuple(input.shape)}")
 
 
-def layer_norm_by_steps(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """layer_norm as a composition of small operations."""
-    check_shapes("layer_norm", input, weight, bias)
-    mean = tap("mean", ops.mean(input, axis=-1, keepdims=True))
-    centered = tap("centered", input - mean)
-    variance = tap("variance", ops.mean(centered * centered, axis=-1, keepdims=True))
-    out = tap("normalized", centered / ops.sqrt(variance + eps))
-    if weight is not None:
-        out = out * weight
-    return out if bias is None else out + bias
-
-
-@primitive(floating=True, composition=layer_norm_by_steps, precision="float32", fresh=True)
+@primitive(floating=True, composite=True, precision="float32", fresh=True)
 def layer_norm(input, weight=None, bias=None, eps=1e-5):
     """Each row shifted to mean 0 and scaled to variance 1, then ``· weight + bias``.
 
@@ -47,23 +34,24 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
     """
     check_shapes("layer_norm", input, weight, bias)
     wide = widened(input)
-    mean = wide.mean(axis=-1, keepdims=True)  # (…, 1)
-    centered = wide - mean
-    rstd = 1 / xp(input).sqrt((centered * centered).mean(axis=-1, keepdims=True) + eps)
-    out = centered * rstd  # x̂
+    mean = tap("mean", wide.mean(axis=-1, keepdims=True))  # (…, 1)
+    centered = tap("centered", wide - mean)
+    variance = tap("variance", (centered * centered).mean(axis=-1, keepdims=True))
+    rstd = 1 / ops.sqrt(variance + eps)
+    out = tap("normalized", centered * rstd)  # x̂
     if weight is not None:
         out = out * weight
     if bias is not None:
         out = out + bias
-    return out.astype(input.dtype, copy=False), Saved(mean=mean, rstd=rstd)
+    return narrowed(out, input.dtype), Saved(mean=mean, rstd=rstd)
 
 
 @layer_norm.joint_gradient("input", "weight", "bias")
 def layer_norm_gradient(g, input, weight, saved):
     # forward: out = x̂ · weight + bias            so here: dbias = Σ g,  dweight = Σ g x̂,  dx̂ = g · weight
     normalized = (input - saved.mean) * saved.rstd
-    grad_bias = widened(rows(g)).sum(axis=0)
-    grad_weight = rows(g * normalized).sum(axis=0)
+    grad_bias = column_sums(rows(g))
+    grad_weight = column_sums(rows(g * normalized))
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = (x - mean) · rstd              so here: dx = rstd · (dx̂ - mean(dx̂) - x̂ mean(dx̂ · x̂)),
     # where the two means are what reaches x through the mean and through rstd.

@@ -1,29 +1,30 @@
-"""softmax and log_softmax: each as a composition of small steps, and as one operation with its gradient by hand."""
+"""softmax and log_softmax."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from minigrad import ops
 from minigrad.device import xp
-from minigrad.device.sums import widened
+from minigrad.device.sums import narrowed, sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
 
 
-def softmax_by_steps(x: Any, axis: int = -1) -> Any:
-    """softmax as a composition of small operations."""
-    if not x.size:
-        return ops.exp(x + x.sum(axis=axis, keepdims=True))  # as empty as x, and floating
-    top = x.max(axis=axis, keepdims=True).detach()  # any constant would do: it cancels, but keeps exp from overflowing
-    shifted = tap("shifted", x - ops.where(top == -math.inf, 0.0, top))
-    exponentials = tap("exponentials", ops.exp(shifted))
-    total = tap("total", exponentials.sum(axis=axis, keepdims=True))
-    return exponentials / ops.where(total == 0, 1.0, total)
+@primitive
+def row_maximum(x, axis):
+    """The maximum along `axis`, which is kept; 0 for -inf, so that ``x - row_maximum(x)`` has no ``inf - inf``.
+
+    It has no gradient: any constant would do in its place, since it cancels, but it keeps exp from overflowing.
+    """
+    top = x.max(axis=axis, keepdims=True) if x.size else x.sum(axis=axis, keepdims=True)
+    return xp(x).where(top == -math.inf, x.dtype.type(0), top)
 
 
-@primitive(floating=True, composition=softmax_by_steps, precision="float32", fresh=True)
+row_maximum.no_gradient()
+
+
+@primitive(floating=True, composite=True, precision="float32", fresh=True)
 def softmax(x, axis=-1):
     """``out = eˣ / Σ eˣ`` along `axis`: positive, summing to 1. A row of -inf alone (nothing allowed) gives zeros.
 
@@ -31,35 +32,18 @@ def softmax(x, axis=-1):
         x: any shape, floating.
         axis: the axis that sums to 1.
     """
-    if not x.size:
-        return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
     wide = widened(x)
-    exponentials = xp(x).exp(wide - maximum(wide, axis))
-    total = exponentials.sum(axis=axis, keepdims=True)
-    return (exponentials / (total + (total == 0))).astype(x.dtype, copy=False)  # for a row of -inf alone 0 / 1
+    shifted = tap("shifted", wide - row_maximum(wide, axis))
+    exponentials = tap("exponentials", ops.exp(shifted))
+    total = tap("total", sum_over(exponentials, axis, True))
+    return narrowed(exponentials / (total + (total == 0)), x.dtype)  # for a row of -inf alone 0 / 1
 
 
 # The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).
-softmax.gradient(x=lambda g, out, axis: out * (g - (g * out).sum(axis=axis, keepdims=True)))
+softmax.gradient(x=lambda g, out, axis: out * (g - (widened(g) * out).sum(axis=axis, keepdims=True)))
 
 
-def maximum(x: Any, axis: int) -> Any:
-    """The maximum along `axis`, which is kept; 0 for -inf, so that ``x - maximum(x)`` has no ``inf - inf``."""
-    top = x.max(axis=axis, keepdims=True)
-    return xp(x).where(top == -math.inf, x.dtype.type(0), top)
-
-
-def log_softmax_by_steps(x: Any, axis: int = -1) -> Any:
-    """log_softmax as a composition of small operations."""
-    if not x.size:
-        return ops.exp(x + x.sum(axis=axis, keepdims=True))
-    top = x.max(axis=axis, keepdims=True).detach()
-    shifted = tap("shifted", x - ops.where(top == -math.inf, 0.0, top))
-    total = tap("total", ops.exp(shifted).sum(axis=axis, keepdims=True))
-    return shifted - ops.log(ops.where(total == 0, 1.0, total))
-
-
-@primitive(floating=True, composition=log_softmax_by_steps, precision="float32", fresh=True)
+@primitive(floating=True, composite=True, precision="float32", fresh=True)
 def log_softmax(x, axis=-1):
     """``out = x - log Σ eˣ`` along `axis`: the logarithm of softmax, without its underflow. A row of -inf stays so.
 
@@ -67,13 +51,11 @@ def log_softmax(x, axis=-1):
         x: any shape, floating.
         axis: the axis along which softmax sums to 1.
     """
-    if not x.size:
-        return x + x.sum(axis=axis, keepdims=True)  # as empty as x; the sum looks at the axis
     wide = widened(x)
-    shifted = wide - maximum(wide, axis)  # first: the maximum and log Σ eˣ may both be large, and cancel
-    total = xp(x).exp(shifted).sum(axis=axis, keepdims=True)
-    return (shifted - xp(x).log(total + (total == 0))).astype(x.dtype, copy=False)  # for a row of -inf alone log 1
+    shifted = tap("shifted", wide - row_maximum(wide, axis))  # first: it and log Σ eˣ may both be large, and cancel
+    total = tap("total", sum_over(ops.exp(shifted), axis, True))
+    return narrowed(shifted - ops.log(total + (total == 0)), x.dtype)  # for a row of -inf alone log 1
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.
-log_softmax.gradient(x=lambda g, out, axis: g - ops.exp(out) * g.sum(axis=axis, keepdims=True))
+log_softmax.gradient(x=lambda g, out, axis: g - ops.exp(out) * widened(g).sum(axis=axis, keepdims=True))

@@ -1,22 +1,10 @@
-"""Faster bodies for the hot operations, which run in place of their definitions and are held to them by tests.
+"""Faster bodies of the hot operations, for float32 and float64 in host memory (docs/kernels.md).
 
-`minigrad.kernels.host` has those for NumPy, and `only_definitions` switches all off (docs/kernels.md).
+A body runs in place of the definition of its operation, which a reader of the definition does not meet. Tests hold each
+to its definition; `only_definitions` switches all off.
 """
 
 from minigrad.engine.primitive import only_definitions
-from minigrad.kernels.host import (  # noqa: F401 - importing one registers its bodies
-    attention,
-    dropout,
-    embedding,
-    indexing,
-    linear,
-    linear_cross_entropy,
-    loss,
-    matrices,
-    normalization,
-    reduction,
-    selection,
-    softmax,
-)
+from minigrad.kernels import attention, loss, normalization, relu  # noqa: F401 - importing one registers its body
 
 __all__ = ["only_definitions"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from math import sqrt
 
-from minigrad.arguments import LARGEST, number
 from minigrad.device.local import Setting, Switch
 from minigrad.random import generator
 from minigrad.tensor import Tensor
@@ -31,29 +30,22 @@ def no_init() -> Setting[bool]:
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Fill `tensor` with independent draws from the uniform distribution on [a, b)."""
-    a = number(a, "a", "uniform_", -LARGEST, number(b, "b", "uniform_", -LARGEST, LARGEST))
     return tensor.copy_(generator().uniform(a, b, tensor.shape)) if _drawing.get() else tensor
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Fill `tensor` with independent draws from the normal distribution of `mean` and standard deviation `std`."""
-    mean, std = number(mean, "mean", "normal_"), number(std, "std", "normal_", 0)
     return tensor.copy_(generator().normal(mean, std, tensor.shape)) if _drawing.get() else tensor
-
-
-def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill `tensor` with the value `val`."""
-    return tensor.copy_(val)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
     """Fill `tensor` with zeros."""
-    return constant_(tensor, 0.0)
+    return tensor.copy_(0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
     """Fill `tensor` with ones."""
-    return constant_(tensor, 1.0)
+    return tensor.copy_(1.0)
 
 
 def xavier_uniform_(tensor: Tensor) -> Tensor:

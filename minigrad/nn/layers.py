@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any
+from typing import Any, Literal
 
 from minigrad import functional as F
-from minigrad.arguments import check_probability, number, whole_number
+from minigrad.arguments import check_probability, number
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter
@@ -30,18 +30,12 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
-        self.in_features = whole_number(in_features, "in_features", "Linear")
-        self.out_features = whole_number(out_features, "out_features", "Linear")
+        self.in_features, self.out_features = in_features, out_features
         self.weight = new_parameter(out_features, in_features)
         self.bias = new_parameter(out_features) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the parameters anew."""
-        bound = 1 / sqrt(self.in_features)
-        init.uniform_(self.weight, -bound, bound)
-        if self.bias is not None:
-            init.uniform_(self.bias, -bound, bound)
+        bound = 1 / sqrt(in_features)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the layer to `x` of shape (…, in_features)."""
@@ -66,24 +60,13 @@ class Embedding(Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
         super().__init__()
-        self.num_embeddings = whole_number(num_embeddings, "num_embeddings", "Embedding")
-        self.embedding_dim = whole_number(embedding_dim, "embedding_dim", "Embedding")
-        if padding_idx is not None:
-            padding_idx = whole_number(padding_idx, "padding_idx", "Embedding", least=None)
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"Embedding: padding_idx must be an id below num_embeddings={num_embeddings}, got {padding_idx}"
-                )
-            padding_idx %= num_embeddings
-        self.padding_idx = padding_idx
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         self.weight = new_parameter(num_embeddings, embedding_dim)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Draw the table anew."""
         init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight[self.padding_idx] = 0.0
+        if padding_idx is not None:
+            number(padding_idx, "padding_idx", "Embedding", -num_embeddings, num_embeddings - 1)
+            self.weight[padding_idx] = 0.0
+            self.padding_idx = padding_idx % num_embeddings
 
     def forward(self, ids: Any) -> Tensor:
         """The vectors of `ids`, a tensor or array of integers of any shape."""
@@ -114,18 +97,9 @@ class LayerNorm(Module):
     def __init__(self, normalized_shape: int, eps: float = 1e-5, elementwise_affine: bool = True,
                  bias: bool = True) -> None:
         super().__init__()
-        self.normalized_shape = whole_number(normalized_shape, "normalized_shape", "LayerNorm")
-        self.eps = number(eps, "eps", "LayerNorm")
-        self.weight = new_parameter(normalized_shape) if elementwise_affine else None
-        self.bias = new_parameter(normalized_shape) if elementwise_affine and bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set weight to one and bias to zero."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self.normalized_shape, self.eps = normalized_shape, number(eps, "eps", "LayerNorm")
+        self.weight = init.ones_(new_parameter(normalized_shape)) if elementwise_affine else None
+        self.bias = init.zeros_(new_parameter(normalized_shape)) if elementwise_affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise `x` of shape (…, normalized_shape)."""
@@ -155,3 +129,33 @@ class Dropout(Module):
     def extra_repr(self) -> str:
         """The probability."""
         return f"p={self.p}"
+
+
+class ReLU(Module):
+    """``max(x, 0)``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply to `x` of any shape."""
+        return F.relu(x)
+
+
+class GELU(Module):
+    """``x·Φ(x)``, Φ the distribution function of the standard normal.
+
+    Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+
+    Args:
+        approximate: ``"none"`` for the exact Φ, ``"tanh"`` for the paper's approximation.
+    """
+
+    def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply to `x` of any shape."""
+        return F.gelu(x, self.approximate)
+
+    def extra_repr(self) -> str:
+        """The option."""
+        return f"approximate={self.approximate!r}"

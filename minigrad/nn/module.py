@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import Any, Self
 
 from minigrad.arguments import numeric_dtype
-from minigrad.device import on_device_of, parse_device, to_device
+from minigrad.device import asarray_on, parse_device
 from minigrad.device.local import evaluation
 from minigrad.engine.watch import watched, watchers
 from minigrad.nn.hooks import ModuleHooks
@@ -36,10 +36,7 @@ class Module:
     """
 
     _hooks: ModuleHooks | None = None  # made for the first hook
-    _buffers: dict[str, bool]  # name -> whether it is saved in the state_dict
-
-    def __init__(self) -> None:
-        self._buffers = {}
+    _buffers: Mapping[str, bool] = {}  # name -> whether it is saved in the state_dict
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the module's result; called by ``module(...)``."""
@@ -54,27 +51,15 @@ class Module:
     # ------------------------------------------------------------------ attributes
 
     def __setattr__(self, name: str, value: Any) -> None:
-        attributes, kind = vars(self), type(self).__name__
-        if isinstance(value, Parameter | Module) and "_buffers" not in attributes:
-            raise AttributeError(
-                f"{kind}.{name}: cannot assign a {type(value).__name__} before super().__init__() was "
-                f"called; make it the first line of {kind}.__init__"
-            )
-        if isinstance(attributes.get(name), Parameter) and not isinstance(value, Parameter | None):
-            raise TypeError(
-                f"{kind}.{name} is a Parameter and can be replaced by a Parameter or None, got "
-                f"{type(value).__name__}; change its values with {name}.copy_(...)"
-            )
-        if name in attributes.get("_buffers", ()) and not isinstance(value, Tensor | None):
-            raise TypeError(
-                f"{kind}.{name} is a buffer and can be replaced by a Tensor or None, got {type(value).__name__}"
-            )
-        parts = value.values() if isinstance(value, dict) else value
+        before = vars(self).get(name)
+        kept: Any = Parameter if isinstance(before, Parameter) else Tensor if name in self._buffers else object
+        if not isinstance(value, kept | None):
+            raise TypeError(f"{type(self).__name__}.{name} can be replaced by a {kept.__name__} or None, got "
+                            f"{type(value).__name__}; change its values with {name}.copy_(...)")
+        parts: Any = value.values() if isinstance(value, dict) else value
         if isinstance(value, list | tuple | dict) and any(isinstance(part, Parameter | Module) for part in parts):
-            raise TypeError(
-                f"{kind}.{name}: parameters and modules inside a {type(value).__name__} would not be found "
-                "by parameters(); use a ModuleList, or one attribute for each"
-            )
+            raise TypeError(f"{type(self).__name__}.{name}: parameters and modules inside a {type(value).__name__} "
+                            "would not be found by parameters(); use a ModuleList, or one attribute for each")
         object.__setattr__(self, name, value)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
@@ -85,30 +70,21 @@ class Module:
             tensor: the buffer, or None for one that is set later.
             persistent: whether the state_dict has it; False for what the constructor can compute again.
         """
-        if "_buffers" not in vars(self):
-            raise AttributeError(f"{type(self).__name__}.register_buffer({name!r}): call super().__init__() first")
-        if not isinstance(name, str) or not name.isidentifier() or (hasattr(self, name) and name not in self._buffers):
-            raise ValueError(f"{type(self).__name__}.register_buffer: {name!r} is no identifier, or is taken already")
         if not isinstance(tensor, Tensor | None):
-            raise TypeError(
-                f"{type(self).__name__}.register_buffer({name!r}): expected a Tensor or None, got "
-                f"{type(tensor).__name__}"
-            )
-        self._buffers[name] = persistent
+            raise TypeError(f"{type(self).__name__}.register_buffer({name!r}): expected a Tensor or None, got "
+                            f"{type(tensor).__name__}")
         setattr(self, name, tensor)
+        self._buffers = {**self._buffers, name: persistent}
 
-    def _own_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        return (
-            (name, value)
-            for name, value in vars(self).items()
-            if isinstance(value, Parameter) and name not in self._buffers
-        )
+    def _own_parameters(self) -> list[tuple[str, Parameter]]:
+        return [(name, value) for name, value in vars(self).items()
+                if isinstance(value, Parameter) and name not in self._buffers]
 
-    def _own_buffers(self, persistent_only: bool = False) -> Iterator[tuple[str, Tensor]]:
-        for name, persistent in self._buffers.items():
-            value = getattr(self, name)
-            if value is not None and (persistent or not persistent_only):
-                yield name, value
+    def _own_buffers(self) -> list[tuple[str, Tensor]]:
+        return [(name, vars(self)[name]) for name in self._buffers if vars(self)[name] is not None]
+
+    def _own_state(self) -> list[tuple[str, Any]]:
+        return [*self._own_parameters(), *[item for item in self._own_buffers() if self._buffers[item[0]]]]
 
     # ------------------------------------------------------------------ walking over the tree
 
@@ -125,16 +101,14 @@ class Module:
 
         A module used in two places comes once, by its first name, unless `remove_duplicate` is False.
         """
-        yield from self._walk("", set() if remove_duplicate else None)
-
-    def _walk(self, prefix: str, seen: set[int] | None) -> Iterator[tuple[str, Module]]:
-        if seen is not None:
-            if id(self) in seen:
-                return
-            seen.add(id(self))
-        yield prefix, self
-        for name, child in self.named_children():
-            yield from child._walk(_dotted(prefix, name), seen)
+        stack, seen = [("", self)], set[int]()
+        while stack:
+            path, module = stack.pop()
+            if id(module) not in seen:
+                if remove_duplicate:
+                    seen.add(id(module))
+                yield path, module
+                stack += [(_dotted(path, name), child) for name, child in module.named_children()][::-1]
 
     def modules(self) -> Iterator[Module]:
         """This module and all below it, each once."""
@@ -156,26 +130,19 @@ class Module:
         """The buffers, each once."""
         return (buffer for _, buffer in self.named_buffers())
 
-    def _named(self, own: Callable[[Module], Iterator[tuple[str, Any]]],
+    def _named(self, own: Callable[[Module], list[tuple[str, Any]]],
                remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         for path, module in self.named_modules(remove_duplicate):
             for name, value in own(module):
-                if remove_duplicate and id(value) in seen:
-                    continue
-                seen.add(id(value))
-                yield _dotted(path, name), value
+                if id(value) not in seen:
+                    if remove_duplicate:
+                        seen.add(id(value))
+                    yield _dotted(path, name), value
 
     def num_parameters(self) -> int:
         """How many numbers there are to learn; a shared parameter counts once."""
         return sum(parameter.size for parameter in self.parameters())
-
-    def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call ``fn(module)`` for every module below and then for this one; returns self."""
-        for child in self.children():
-            child.apply(fn)
-        fn(self)
-        return self
 
     # ------------------------------------------------------------------ mode, gradients, device
 
@@ -226,27 +193,14 @@ class Module:
         if kind is not None and kind.kind != "f":
             raise TypeError(f"{type(self).__name__}.to: dtype must be floating, got {kind}")
 
-        def moved(array: Any) -> Any:
-            if kind is not None and array.dtype.kind == "f":
-                with on_device_of(array):
-                    array = array.astype(kind, copy=False)
-            return array if target is None else to_device(array, target)
-
         for tensor in [*self.parameters(), *self.buffers()]:
-            array = moved(tensor.data)
-            if array is not tensor.data:
-                tensor.data = array
-            if tensor.grad is not None:
-                tensor.grad.data = moved(tensor.grad.data)
+            for one in [tensor] if tensor.grad is None else [tensor, tensor.grad]:
+                array = asarray_on(target or one.device, one.data, kind if one.dtype.kind == "f" else None)
+                if array is not one.data:
+                    one.data = array
         return self
 
     # ------------------------------------------------------------------ state
-
-    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
-        """Everything that is saved, shared tensors under each of their names."""
-        for path, module in self.named_modules(remove_duplicate=False):
-            for name, value in [*module._own_parameters(), *module._own_buffers(persistent_only=True)]:
-                yield _dotted(path, name), value
 
     def state_dict(self) -> dict[str, Tensor]:
         """The parameters and persistent buffers by dotted name, detached.
@@ -254,7 +208,7 @@ class Module:
         They share memory with the module, so training goes on changing them; copy them to keep a snapshot. A
         tied parameter appears under each of its names.
         """
-        return {name: tensor.detach() for name, tensor in self._named_state()}
+        return {name: tensor.detach() for name, tensor in self._named(Module._own_state, False)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> Keys:
         """Copy tensors or arrays, by name and from any device, into the parameters and buffers, in place.
@@ -271,7 +225,7 @@ class Module:
             ValueError: missing or unexpected names (if `strict`), another shape or dtype, or different values
                 for the names of one tied parameter. All problems are listed, and nothing was changed.
         """
-        own = dict(self._named_state())
+        own = dict(self._named(Module._own_state, False))
         keys, arrays = match_state(own, state_dict, strict, f"{type(self).__name__}.load_state_dict")
         for name, array in arrays.items():
             own[name].copy_(array)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.arguments import whole_number
 from minigrad.tensor import Tensor
 
 
@@ -26,7 +27,8 @@ class Parameter(Tensor):
 
 
 def new_parameter(*shape: int) -> Parameter:
-    """A parameter of float32 zeros, for an initialiser to fill."""
+    """A parameter of float32 zeros, for an initialiser to fill; TypeError or ValueError for sizes that are none."""
+    sizes = [whole_number(size, "a size", "Parameter") for size in shape]
     parameter = Parameter(np.zeros(0, np.float32))
-    parameter.data = np.zeros(shape, np.float32)  # not copied: memory is taken when the initialiser writes to it
+    parameter.data = np.zeros(sizes, np.float32)  # not copied: memory is taken when the initialiser writes to it
     return parameter

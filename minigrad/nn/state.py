@@ -38,33 +38,24 @@ def match_state(
         raise TypeError(f"{operation}: a state, tensors by name, expected, got {type(given).__name__}; "
                         "minigrad.checkpoint.load_tensors(path)[0] reads one from a file")
     keys = Keys([name for name in own if name not in given], [name for name in given if name not in own])
-    problems = []
-    if strict and keys.missing_keys:
-        problems.append(f"missing: {', '.join(keys.missing_keys)}")
-    if strict and keys.unexpected_keys:
-        problems.append(f"unexpected: {', '.join(keys.unexpected_keys)}")
-
+    problems = [f"{kind.partition('_')[0]}: {', '.join(names)}"
+                for kind, names in keys._asdict().items() if names and strict]
     arrays: dict[str, Any] = {}
-    first_name: dict[int, str] = {}  # of a tied tensor
+    first: dict[int, str] = {}  # the name of a tied tensor that comes first
     for name, tensor in own.items():
         if name not in given:
             continue
         value = given[name]
         array = arrays[name] = value.data if isinstance(value, Tensor) else plain(value, f"{operation}: {name}")
         if not is_array(array):
-            of_pytorch = type(value).__module__.partition(".")[0] == "torch"
-            hint = "; transformer.interop.load_pytorch takes tensors of PyTorch" if of_pytorch else ""
-            raise TypeError(f"{operation}: {name} must be a Tensor of minigrad or an array, got a "
-                            f"{'torch.' if of_pytorch else ''}{type(value).__name__}{hint}")
-        tied = first_name.setdefault(id(tensor), name)
-        if tuple(array.shape) != tuple(tensor.shape):
-            problems.append(f"{name}: shape {tuple(array.shape)} given, {tuple(tensor.shape)} needed")
-        elif array.dtype != tensor.dtype:
-            problems.append(
-                f"{name}: dtype {array.dtype} given, {tensor.dtype} needed; cast the values, "
-                "or the module with .to(dtype=...)"
-            )
-        elif tied != name and not same_values(arrays[tied], array):
+            kind = type(value)
+            raise TypeError(f"{operation}: {name} must be a Tensor of minigrad or an array, got a {kind.__module__}."
+                            f"{kind.__name__}; transformer.interop.load_pytorch takes tensors of PyTorch")
+        tied = first.setdefault(id(tensor), name)
+        for what in ("shape", "dtype"):
+            if getattr(array, what) != getattr(tensor, what):
+                problems.append(f"{name}: {what} {getattr(array, what)} given, {getattr(tensor, what)} needed")
+        if not same_values(arrays[tied], array):
             problems.append(f"{name}: differs from {tied}, with which it is tied here")
     if problems:
         raise ValueError(f"{operation}: nothing was changed, because of\n  " + "\n  ".join(problems))

@@ -42,17 +42,17 @@ def kept_quotient(dividend, x, regular):
 
 kept_quotient.gradient(
     dividend=lambda g, x, regular: quietly(quotient, g, x, regular),
-    x=lambda g, dividend, x, regular: -quotient(quotient(product(g, dividend), x, regular), x, regular))
+    x=lambda g, dividend, x, regular: -quotient(quotient(_product(g, dividend), x, regular), x, regular))
 
 
 @primitive(broadcasts=True, fresh=True)
-def product(x, y):
+def _product(x, y):
     """``x · y``, but 0 where one of them is exactly 0, whatever the other is."""
     return xp(x).where(y == 0, 0, x) * xp(x).where(x == 0, 0, y)
 
 
-product.gradient(x=lambda g, y: product(g, y),
-                 y=lambda g, x: product(g, x))
+_product.gradient(x=lambda g, y: _product(g, y),
+                  y=lambda g, x: _product(g, x))
 
 
 def quietly(function: Callable[..., Any], *operands: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Reading at places: ``x[index]``, take, gather (take_along_axis).
+"""Reading at places: ``x[index]``, take, gather (take_along_axis), repeating and sorting.
 
 Reading at places and adding at places are each other's transpose, and so each other's rule.
 """
@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
-from minigrad.arguments import public, single_axis
-from minigrad.device import device_of, is_array, is_host, plain, to_device, xp
+from minigrad.arguments import public
+from minigrad.device import device_of, is_array, is_host, plain, to_device, to_numpy, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
-from minigrad.ops.shape import reshape
+from minigrad.ops.elementwise import where
+from minigrad.ops.shape import along_one_axis, ravel, reshape
 
 
 def is_basic(index: Any) -> bool:
@@ -60,29 +62,19 @@ def raw(x: Any) -> Any:
 def indices_on_device(indices: Any, x: Any, axis: int, operation: str) -> Any:
     """`indices` (a tensor, array or nested list of integers) along `axis` of x, on the device of x.
 
-    IndexError for an axis that x lacks and for an index out of range, naming it; TypeError for what is no integer.
-    Indices that come on a GPU are not read back for the range.
+    IndexError for an index out of range, naming it; TypeError for what is no integer. Indices that come on a GPU are
+    not read back for the range.
     """
-    shape, values, device = tuple(x.shape) or (1,), raw(indices), device_of(raw(x))  # a number has axis 0
-    single_axis(axis, shape, operation)
+    values, length, device = raw(indices), (x.shape or (1,))[axis], device_of(raw(x))
     if is_host(indices) or not is_array(values):  # a copy: an array may change before the backward pass
         values = np.array(values, dtype=None if is_array(values) or np.size(values) else np.int64)
     if values.dtype.kind not in "iu":
         raise TypeError(f"{operation}: the indices must be integers, got {values.dtype}")
-    if is_host(values) and values.size and (values.min() < -shape[axis] or values.max() >= shape[axis]):
-        worst = values.max() if values.max() >= shape[axis] else values.min()
-        raise IndexError(f"{operation}: index {int(worst)} is out of range for axis {axis} of shape {shape}")
+    if is_host(values) and values.size and (values.min() < -length or values.max() >= length):
+        worst = values.max() if values.max() >= length else values.min()
+        raise IndexError(f"{operation}: index {int(worst)} is out of range for axis {axis} of shape {tuple(x.shape)}")
     stays = isinstance(indices, TensorBase) and device_of(values) == device  # then the tape sees it change
     return indices if stays else to_device(values, device)
-
-
-@primitive(fresh=True)
-def _take(x, indices, axis):
-    return xp(x).take(x, indices.astype(np.intp, copy=False), axis=axis)  # on 32 bits, take refuses int64
-
-
-_take.gradient(x=lambda g, x_shape, indices, axis:
-               put_into_zeros(g, (*(slice(None),) * (axis % len(x_shape)), indices), x_shape))
 
 
 @public
@@ -92,10 +84,29 @@ def take(x: Any, indices: Any, axis: int | None = None) -> Any:
     A negative index counts from the end. Raises IndexError for one that is out of range (on the host) and for an axis
     that x lacks, TypeError for indices that are not integers.
     """
-    if axis is None or not len(x.shape):
-        x, axis = reshape(x, (-1,)), axis or 0
-    indices = indices_on_device(indices, x, axis, "take")
-    return _take(x, indices, axis)
+    if axis is None or not x.shape:
+        x, axis = ravel(x), axis or 0
+    axis = normalize_axis_index(axis, len(x.shape))
+    places = indices_on_device(indices, x, axis, "take")
+    return getitem(x, (*(slice(None),) * axis, places) if axis else places)
+
+
+@public
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+    """Each element repeated `repeats` times, ``[a, b] -> [a, a, b, b]``, along `axis` (flattened if it is None).
+
+    This is NumPy's repeat, and PyTorch's repeat_interleave. PyTorch's Tensor.repeat, ``[a, b] -> [a, b, a, b]``, is
+    `tile`.
+
+    Args:
+        repeats: an int, or one for each place along `axis`: a list, an array or a tensor (a GPU is waited for).
+    """
+    if axis is None or not x.shape:
+        x, axis = ravel(x), axis or 0
+    counts = to_numpy(raw(repeats)) if is_array(raw(repeats)) else np.asarray(repeats)
+    if counts.dtype.kind not in "iu" and counts.size:
+        raise TypeError(f"repeats must be integers, got {counts.dtype}")
+    return take(x, np.repeat(np.arange(x.shape[axis]), counts.astype(np.int64)), axis)
 
 
 def along(indices: Any, axis: int) -> tuple[Any, ...]:
@@ -107,36 +118,63 @@ def along(indices: Any, axis: int) -> tuple[Any, ...]:
 
 
 @primitive(fresh=True)
-def gather_at(x, indices, axis):
+def _gather(x, indices, axis):
     """`gather` of indices that are known to fit."""
     return x[along(indices, axis)]
 
 
-gather_at.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, along(indices, axis), x_shape))
+_gather.gradient(x=lambda g, x_shape, indices, axis: put_into_zeros(g, along(indices, axis), x_shape))
 
 
 @public
-def gather(input: Any, axis: int, index: Any) -> Any:
-    """``out[i][j] = input[index[i][j]][j]`` for axis 0, and so on: PyTorch's gather, NumPy's take_along_axis.
+def gather(x: Any, axis: int, index: Any) -> Any:
+    """``out[i][j] = x[index[i][j]][j]`` for axis 0, and so on: PyTorch's gather, NumPy's take_along_axis.
 
-    `index` has as many dimensions as the input and is not longer along any axis but `axis`; a number counts as one
-    element along axis 0, and its index may have one dimension or none. Errors are those of `take`,
-    and ValueError for a shape that does not fit.
+    `index` has as many dimensions as x and is not longer along any axis but `axis`; a number counts as one element
+    along axis 0, and its index may have one dimension or none. Errors are those of `take`, and ValueError for a shape
+    that does not fit.
     """
-    if not isinstance(axis, (int, np.integer)):
-        raise TypeError("gather: the order is gather(input, axis, index), with an int for the axis; got a "
-                        f"{type(axis).__name__} in its place")
-    index = indices_on_device(index, input, axis, "gather")
-    if not len(input.shape):
-        input = reshape(input, (1,) * len(index.shape))
-    check_fit(index.shape, input.shape, axis)
-    return gather_at(input, index, axis)
+    if not x.shape:
+        x = reshape(x, (1,) * np.ndim(raw(index)))
+    axis = normalize_axis_index(axis, len(x.shape) or 1)
+    index = indices_on_device(index, x, axis, "gather")
+    longer = [m > n for i, (m, n) in enumerate(zip(index.shape, x.shape, strict=False)) if i != axis]
+    if len(index.shape) != len(x.shape) or any(longer):
+        raise ValueError(f"gather: indices of shape {tuple(index.shape)} do not fit an input of shape "
+                         f"{tuple(x.shape)}; they need as many dimensions, none of them longer, but for axis {axis}")
+    return _gather(x, index, axis)
 
 
-def check_fit(indices: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None:
-    """ValueError unless indices of that shape pick from an array of `shape` along `axis`."""
-    fits = len(indices) == len(shape) and all(m <= n or i == axis % len(shape)
-                                              for i, (m, n) in enumerate(zip(indices, shape, strict=True)))
-    if not fits:
-        raise ValueError(f"gather: indices of shape {tuple(indices)} do not fit an input of shape {tuple(shape)}; "
-                         f"they need as many dimensions, none of them longer, but for axis {axis}")
+@primitive
+def _argsort(x, axis):
+    return xp(x).argsort(x, axis=axis, kind="stable")
+
+
+_argsort.no_gradient()
+
+
+@public
+def argsort(x: Any, axis: int | None = -1) -> Any:
+    """The indices, int64, that would sort x along `axis` (the flattened x if it is None). No gradient.
+
+    NaN counts as the largest. Equal elements keep their order.
+    """
+    return along_one_axis(_argsort, x, axis)
+
+
+@public
+def sort(x: Any, axis: int | None = -1) -> Any:
+    """x sorted along `axis` (flattened if it is None): the values alone, as in NumPy; `argsort` gives the places.
+
+    Which element goes where has no gradient; each keeps its own.
+    """
+    return along_one_axis(lambda x, axis: _gather(x, _argsort(x, axis), axis), x, axis)
+
+
+@public
+def masked_fill(x: Any, mask: Any, value: float) -> Any:
+    """x with `value` where the boolean `mask` (a tensor or an array) is true; x and the mask broadcast.
+
+    A NumPy array is sent to the device of x.
+    """
+    return where(mask, value, x)

@@ -4,48 +4,27 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
+from minigrad.arguments import number, public
 from minigrad.device import xp
-from minigrad.device.sums import sum_over, widened
+from minigrad.device.sums import mean_over, running_sums, sum_over, widened
 from minigrad.engine.primitive import primitive
-from minigrad.ops.comparison import equal, isnan
 from minigrad.ops.edges import has_no_zeros
-from minigrad.ops.exponential import exp
-from minigrad.ops.selection import where
+from minigrad.ops.elementwise import equal, exp, isnan, sqrt, where
+from minigrad.ops.shape import along_one_axis, flip
 
 Axis = int | tuple[int, ...] | None
 
 
-@primitive
-def sum(x, axis=None, keepdims=False):
-    """The sum over `axis`."""
-    if x.dtype.char == "e":  # float16
-        return sum_over(x, axis_in(x, axis), keepdims)
-    return x.sum(axis=axis_in(x, axis), keepdims=keepdims)
+def reduction(name: str, documentation: str, floating: bool = False) -> Any:
+    """The reduction that arrays have as a method of this name."""
+    def forward(x, axis=None, keepdims=False):
+        return getattr(x, name)(axis=axis_in(x, axis), keepdims=keepdims)
 
-
-sum.gradient(x=lambda g, x_shape, axis, keepdims: expand_reduced(g, x_shape, axis, keepdims))
-
-
-@primitive
-def expand_reduced(x, shape, axis, keepdims):
-    """x repeated along the axes that a sum over `axis` took out of `shape`: the transpose of summing is repeating."""
-    if axis is not None:
-        x = keep_reduced(x, shape, axis, keepdims)
-    return xp(x).broadcast_to(x, shape)
-
-
-expand_reduced.gradient(x=lambda g, axis, keepdims: sum_over(g, axis, keepdims))
-
-
-def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
-    """Put the reduced axes of `g` back, with length 1."""
-    if keepdims or not shape:
-        return g
-    axes = normalize_axes(axis, len(shape))
-    return g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))
+    forward.__name__ = forward.__qualname__ = name
+    forward.__doc__ = documentation
+    return primitive(forward, floating=floating, fresh=not floating)
 
 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
@@ -65,8 +44,16 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
 
 
 def axis_in(x: Any, axis: Axis) -> Axis:
-    """`axis`; of a number, which has no axes, () for 0, -1 and None, which CuPy refuses, and IndexError for another."""
-    return axis if x.ndim else normalize_axes(axis, 0)
+    """`axis`; of a number, which has no axes, None for 0 and -1, which CuPy refuses, and IndexError for another."""
+    return axis if x.ndim else normalize_axes(axis, 0) or None
+
+
+def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
+    """Put the reduced axes of `g` back, with length 1."""
+    if keepdims or not shape:
+        return g
+    axes = normalize_axes(axis, len(shape))
+    return g.reshape(tuple(1 if i in axes else n for i, n in enumerate(shape)))
 
 
 def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
@@ -74,38 +61,98 @@ def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
     return math.prod(shape[a] for a in normalize_axes(axis, len(shape)))
 
 
+# --------------------------------------------------------------------------- sums and moments
+
+
+@primitive
+def sum(x, axis=None, keepdims=False):
+    """The sum over `axis`."""
+    return sum_over(x, axis_in(x, axis), keepdims)
+
+
+sum.gradient(x=lambda g, x_shape, axis, keepdims: _expand_reduced(g, x_shape, axis, keepdims))
+
+
+@primitive
+def _expand_reduced(x, shape, axis, keepdims):
+    """x repeated along the axes that a sum over `axis` took out of `shape`: the transpose of summing is repeating."""
+    if axis is not None:
+        x = keep_reduced(x, shape, axis, keepdims)
+    return xp(x).broadcast_to(x, shape)
+
+
+_expand_reduced.gradient(x=lambda g, axis, keepdims: sum_over(g, axis, keepdims))
+
+
 @primitive(floating=True)
 def mean(x, axis=None, keepdims=False):
     """The mean over `axis`; integers give float32."""
-    return x.mean(axis=axis_in(x, axis), keepdims=keepdims)
+    return mean_over(x, axis_in(x, axis), keepdims)
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:
-              expand_reduced(widened(g) / reduced_size(x_shape, axis), x_shape, axis, keepdims))
+              _expand_reduced(widened(g) / reduced_size(x_shape, axis), x_shape, axis, keepdims))
+
+
+@primitive(floating=True, fresh=True)
+def var(x, axis=None, correction=0, keepdims=False):
+    """The variance over `axis`, ``Σ(x - mean)² / max(n - correction, 0)``. NumPy's default: correction 0.
+
+    Where ``n ≤ correction``, it divides by 0, with a warning, as NumPy and PyTorch do: of one element it is NaN.
+    """
+    axis, wide = axis_in(x, axis), widened(x)
+    degrees = reduced_size(x.shape, axis) - number(correction, "correction", "var")
+    centered = wide - mean_over(wide, axis, True)
+    variance = sum_over(centered * centered, axis, keepdims) / (degrees if degrees > 0 else 0)
+    return variance.astype(x.dtype, copy=False)
+
+
+# d var / dxᵢ = 2 (xᵢ - mean) / (n - correction): the dependence through the mean cancels, as Σ(x - mean) = 0.
+def var_gradient(g, x, x_shape, axis, correction, keepdims):
+    x, degrees = widened(x), reduced_size(x_shape, axis) - correction
+    slope = (x - mean(x, axis, True)) / (degrees / 2 if degrees > 0 else 0)
+    return _expand_reduced(g, x_shape, axis, keepdims) * slope
+
+
+var.gradient(x=var_gradient)
+
+
+@public
+def std(x: Any, axis: Axis = None, correction: int = 0, keepdims: bool = False) -> Any:
+    """The standard deviation over `axis`, ``√var``. NumPy's default: correction 0.
+
+    Where it is 0, and its slope infinite, its gradient is 0: the constant element has no direction to move in first.
+    """
+    return root(var(widened(x), axis, correction, keepdims), x)
+
+
+@public
+def norm(x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The length of the vectors along `axis`, ``√Σ x²``; its gradient at the zero vector, a kink, is 0."""
+    wide = widened(x)
+    return root(sum(wide * wide, axis, keepdims), x)
+
+
+def root(x: Any, like: Any) -> Any:
+    """``√x``, where the gradient at 0 is 0, to every order; in float16 if `like` is."""
+    zero = equal(x, 0)
+    out = where(zero, 0.0, sqrt(where(zero, 1.0, x)))
+    return out.astype(like.dtype) if like.dtype.char == "e" else out
+
+
+@public
+def cumsum(x: Any, axis: int | None = None) -> Any:
+    """The running sum along `axis`; of the flattened x if it is None, as in NumPy."""
+    return along_one_axis(_cumsum, x, axis)
 
 
 @primitive(fresh=True)
-def max(x, axis=None, keepdims=False):
-    """The maximum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
-    return x.max(axis=axis_in(x, axis), keepdims=keepdims)
+def _cumsum(x, axis):
+    return running_sums(x, axis)
 
 
-@primitive(fresh=True)
-def min(x, axis=None, keepdims=False):
-    """The minimum over `axis`; elements that tie for it share the gradient equally, as do those that are NaN."""
-    return x.min(axis=axis_in(x, axis), keepdims=keepdims)
-
-
-def _share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
-    """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
-    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
-    g = widened(g)
-    ties = sum(attains.astype(g.dtype), axis, True)
-    return where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties, 0.0)
-
-
-max.gradient(x=_share_among_ties)
-min.gradient(x=_share_among_ties)
+# outⱼ = Σ_{i≤j} xᵢ, so dxᵢ = Σ_{j≥i} gⱼ: the running sum from the other end.
+_cumsum.gradient(x=lambda g, axis: flip(_cumsum(flip(g, axis), axis), axis))
 
 
 @primitive(floating=True, fresh=True)
@@ -138,40 +185,24 @@ def logsumexp_gradient(g, x, out, axis, keepdims):
 
 logsumexp.gradient(x=logsumexp_gradient)
 
+# --------------------------------------------------------------------------- extremes, and answers without a gradient
 
-def _search(found: Callable[..., Any], x: Any, axis: Axis, keepdims: bool) -> Any:
-    """``x.argmax`` or ``x.argmin`` along `axis`, which is put back with length 1 if `keepdims`."""
-    if not x.ndim:
-        axis = axis_in(x, axis) or None
-    indices = found(axis=axis)
-    if not keepdims:
-        return indices
-    return indices.reshape((1,) * x.ndim) if axis is None else xp(x).expand_dims(indices, axis)
+max = reduction("max", "The maximum over `axis`; elements that tie, or are NaN, share the gradient equally.")
+min = reduction("min", "The minimum over `axis`; elements that tie, or are NaN, share the gradient equally.")
 
 
-@primitive
-def argmax(x, axis=None, keepdims=False):
-    """The index of the (first) maximum along `axis`, int64. Has no gradient."""
-    return _search(x.argmax, x, axis, keepdims)
+def share_among_ties(g: Any, x: Any, out: Any, axis: Axis, keepdims: bool) -> Any:
+    """Where several elements attain the extreme value they share its gradient equally (a subgradient)."""
+    attains = equal(x, keep_reduced(out, x.shape, axis, keepdims)) | isnan(x)
+    g = widened(g)
+    ties = sum(attains.astype(g.dtype), axis, True)
+    return where(attains, keep_reduced(g, x.shape, axis, keepdims) / ties, 0.0)
 
 
-@primitive
-def argmin(x, axis=None, keepdims=False):
-    """The index of the (first) minimum along `axis`, int64. Has no gradient."""
-    return _search(x.argmin, x, axis, keepdims)
+max.gradient(x=share_among_ties)
+min.gradient(x=share_among_ties)
 
-
-@primitive
-def any(x, axis=None, keepdims=False):
-    """Whether any element is true. Has no gradient."""
-    return x.any(axis=axis_in(x, axis), keepdims=keepdims)
-
-
-@primitive
-def all(x, axis=None, keepdims=False):
-    """Whether all elements are true. Has no gradient."""
-    return x.all(axis=axis_in(x, axis), keepdims=keepdims)
-
-
-for _index in (argmax, argmin, any, all):
-    _index.no_gradient()
+argmax = reduction("argmax", "The index of the (first) maximum along `axis`, int64. No gradient.").no_gradient()
+argmin = reduction("argmin", "The index of the (first) minimum along `axis`, int64. No gradient.").no_gradient()
+any = reduction("any", "Whether any element is true. No gradient.").no_gradient()
+all = reduction("all", "Whether all elements are true. No gradient.").no_gradient()

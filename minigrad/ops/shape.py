@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
+
 from minigrad import device as devices
-from minigrad.arguments import public, single_axis, whole_number
-from minigrad.device import plain, xp
-from minigrad.engine.node import TensorBase
-from minigrad.engine.operands import sum_to
+from minigrad.arguments import numeric_dtype, public, whole_number
+from minigrad.device import is_array, plain, xp
+from minigrad.device.sums import sum_over
+from minigrad.engine.operands import numeric, sum_to
 from minigrad.engine.primitive import primitive
 
 
@@ -23,10 +27,42 @@ def reshape(x, shape):
 reshape.gradient(x=lambda g, x_shape: reshape(g, x_shape))
 
 
+@public
+def ravel(x: Any) -> Any:
+    """x in one dimension; a view where possible."""
+    return reshape(x, (-1,))
+
+
+@public
+def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
+    """x with the axes from `start_axis` to `end_axis` made one, as in PyTorch; a view where possible."""
+    shape = tuple(x.shape) or (1,)
+    start, end = (normalize_axis_index(axis, len(shape)) for axis in (start_axis, end_axis))
+    if start > end:
+        raise ValueError(f"start_axis {start_axis} comes after end_axis {end_axis}")
+    return reshape(x, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
+
+
 def rows(x: Any) -> Any:
     """``(…, D) → (N, D)``."""
     shape = x.shape
     return x if len(shape) == 2 else x.reshape((math.prod(shape[:-1]), shape[-1]))
+
+
+@primitive
+def expand_dims(x, axis):
+    """x with an axis of length 1 put in at `axis`. A view."""
+    return xp(x).expand_dims(x, axis)
+
+
+@primitive
+def squeeze(x, axis=None):
+    """x without its axes of length 1 (or without those in `axis`, which must have length 1). A view."""
+    return xp(x).squeeze(x, axis)
+
+
+expand_dims.gradient(x=lambda g, x_shape: reshape(g, x_shape))
+squeeze.gradient(x=lambda g, x_shape: reshape(g, x_shape))
 
 
 @primitive
@@ -53,6 +89,51 @@ swapaxes.gradient(x=lambda g, axis1, axis2: swapaxes(g, axis1, axis2))
 
 
 @primitive
+def flip(x, axis=None):
+    """x reversed along `axis` (all axes if None). A view."""
+    return xp(x).flip(x, axis)
+
+
+flip.gradient(x=lambda g, axis: flip(g, axis))
+
+
+@primitive(fresh=True)
+def tril(x, k=0):
+    """x with everything above the k-th diagonal of its last two axes set to 0."""
+    return xp(x).tril(x, k)
+
+
+@primitive(fresh=True)
+def triu(x, k=0):
+    """x with everything below the k-th diagonal of its last two axes set to 0."""
+    return xp(x).triu(x, k)
+
+
+tril.gradient(x=lambda g, k: tril(g, k))
+triu.gradient(x=lambda g, k: triu(g, k))
+
+
+@primitive
+def pad(x, widths, value=0):
+    """x with `value` put around it, as NumPy's pad does in the mode "constant".
+
+    `widths` is a pair (before, after) for each axis, or one pair or one int for all of them.
+    """
+    numeric(value if is_array(value) else np.asarray(value), "pad")
+    return xp(x).pad(x, widths, mode="constant", constant_values=value)
+
+
+def pad_gradient(g, x_shape, widths):
+    starts = np.broadcast_to(widths, (len(x_shape), 2))[:, 0].tolist()
+    return g[tuple(slice(start, start + n) for start, n in zip(starts, x_shape, strict=True))]
+
+
+pad.gradient(x=pad_gradient)
+
+# --------------------------------------------------------------------------- repeating
+
+
+@primitive
 def broadcast_to(x, shape):
     """x repeated, without a copy, to `shape` by NumPy's rules."""
     return xp(x).broadcast_to(x, shape)
@@ -61,61 +142,25 @@ def broadcast_to(x, shape):
 broadcast_to.gradient(x=lambda g, x_shape: sum_to(g, x_shape))
 
 
-@public
-def expand_dims(x: Any, axis: int) -> Any:
-    """x with an axis of length 1 put in at `axis`. A view."""
-    require_arrays("expand_dims", x)
-    shape, axis = x.shape, whole_number(axis, "axis", "expand_dims", least=None)
-    if not -len(shape) - 1 <= axis <= len(shape):
-        raise IndexError(f"expand_dims: axis {axis} is out of range for the result's {len(shape) + 1} dimensions")
-    axis %= len(shape) + 1
-    return reshape(x, (*shape[:axis], 1, *shape[axis:]))
+@primitive(fresh=True)
+def tile(x, reps):
+    """x laid out `reps` times along each axis, ``[a, b] -> [a, b, a, b]``: NumPy's tile, PyTorch's Tensor.repeat.
+
+    The shorter of `reps` (a tuple, or an int) and the shape of x is filled up with ones in front.
+    """
+    return xp(x).tile(x, reps)
 
 
-@public
-def squeeze(x: Any, axis: int | tuple[int, ...] | None = None) -> Any:
-    """x without its axes of length 1 (or without those in `axis`, which must have length 1). A view."""
-    shape = x.shape or (1,)  # a number has axis 0, as in NumPy
-    if axis is None:
-        return reshape(x, tuple(n for n in shape if n != 1))
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    for a in axes:
-        single_axis(a, shape, "squeeze")
-        if shape[a] != 1:
-            raise ValueError(f"squeeze: axis {a} has length {shape[a]}, not 1, in shape {tuple(shape)}")
-    dropped = {a % len(shape) for a in axes}
-    if len(dropped) < len(axes):
-        raise ValueError(f"squeeze: {axis} names an axis twice")
-    return reshape(x, tuple(n for i, n in enumerate(shape) if i not in dropped))
+def tile_gradient(g, x_shape, reps):
+    # forward: along each axis `reps` copies of x, one after the other      so here: (reps, n) for each axis, summed
+    given = tuple(reps) if isinstance(reps, Iterable) else (reps,)
+    ndim = max(len(given), len(x_shape))
+    counts, shape = ((1,) * (ndim - len(some)) + some for some in (given, x_shape))
+    apart = reshape(g, tuple(n for pair in zip(counts, shape, strict=True) for n in pair))
+    return reshape(sum_over(apart, tuple(range(0, 2 * ndim, 2))), x_shape)
 
 
-def require_arrays(operation: str, *operands: Any) -> None:
-    """TypeError unless every operand is a tensor or an array."""
-    for x in operands:
-        if not isinstance(x, TensorBase) and not hasattr(x, "dtype"):
-            raise TypeError(f"{operation}: the operands must be tensors or arrays, got a {type(x).__name__}")
-
-
-@public
-def ravel(x: Any) -> Any:
-    """x in one dimension; a view where possible."""
-    require_arrays("ravel", x)
-    return reshape(x, (-1,))
-
-
-@public
-def flatten(x: Any, start_axis: int = 0, end_axis: int = -1) -> Any:
-    """x with the axes from `start_axis` to `end_axis` made one, as in PyTorch; a view where possible."""
-    require_arrays("flatten", x)
-    shape = tuple(x.shape) or (1,)
-    for a in (start_axis, end_axis):
-        single_axis(a, shape, "flatten")
-    start, stop = start_axis % len(shape), end_axis % len(shape) + 1
-    if start >= stop:
-        raise ValueError(f"flatten: start_axis {start_axis} comes after end_axis {end_axis}, for shape "
-                         f"{tuple(x.shape)}")
-    return reshape(x, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
-
+tile.gradient(x=tile_gradient)
 
 # --------------------------------------------------------------------------- joining, and cutting into pieces
 
@@ -143,71 +188,54 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Any:
 
     With None for the axis they are flattened first, as in NumPy.
     """
-    tensors = sequence_of_arrays(tensors, "concatenate")
+    tensors = [plain(t, "concatenate") for t in tensors]
+    if not tensors:
+        raise ValueError("needs at least one tensor")
     if axis is None:
-        tensors, axis = [reshape(t, (-1,)) for t in tensors], 0
-    single_axis(axis, tensors[0].shape, "concatenate")
+        return _concatenate(*[ravel(t) for t in tensors], axis=0)
     return _concatenate(*tensors, axis=axis)
 
 
 @public
 def stack(tensors: Sequence[Any], axis: int = 0) -> Any:
     """The tensors (or arrays), all of one shape, joined along a new axis."""
-    tensors = sequence_of_arrays(tensors, "stack")
-    shapes = {tuple(t.shape) for t in tensors}
-    if len(shapes) > 1:
-        raise ValueError(f"stack: the tensors must have one shape, got {sorted(shapes)}")
-    return _concatenate(*[expand_dims(t, axis) for t in tensors], axis=axis)
-
-
-def sequence_of_arrays(tensors: Any, operation: str) -> list[Any]:
-    """The tensors or arrays as a list; TypeError for anything else, ValueError if there are none."""
-    if isinstance(tensors, TensorBase) or not isinstance(tensors, Iterable):
-        raise TypeError(f"{operation}: give the tensors as one sequence, {operation}([a, b, …]), "
-                        f"not a {type(tensors).__name__}")
-    found = [plain(x, operation) for x in tensors]
-    if not found:
-        raise ValueError(f"{operation}: needs at least one tensor")
-    require_arrays(operation, *found)
-    return found
+    return concatenate([expand_dims(t, axis) for t in tensors], axis)
 
 
 @public
 def split(x: Any, sizes: int | Sequence[int], axis: int = 0) -> tuple[Any, ...]:
     """x cut along `axis` into pieces of the given size (the last may be smaller), or of the given sizes. Views."""
-    single_axis(axis, x.shape, "split")
+    axis = normalize_axis_index(axis, len(x.shape))
     length = x.shape[axis]
-    if not isinstance(sizes, Iterable) or isinstance(sizes, str):
-        sizes = whole_number(sizes, "the size of a piece", "split")
+    if not isinstance(sizes, Iterable):
         sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
-    sizes = [whole_number(size, "a size", "split", least=None) for size in sizes]
-    if any(size < 0 for size in sizes) or sum(sizes) != length:
-        raise ValueError(f"split: the sizes {list(sizes)} must add up to {length}, the length of axis {axis}")
-    before, pieces, start = (slice(None),) * (axis % len(x.shape)), [], 0
-    for size in sizes:
-        pieces.append(x[(*before, slice(start, start + size))])
-        start += size
-    return tuple(pieces)
+    if sum(sizes) != length or min(sizes, default=0) < 0:
+        raise ValueError(f"the sizes {list(sizes)} must add up to {length}, the length of axis {axis}")
+    ends = zip(sizes, itertools.accumulate(sizes), strict=True)
+    return tuple([x[(*(slice(None),) * axis, slice(stop - size, stop))] for size, stop in ends])
 
 
 @public
 def chunk(x: Any, chunks: int, axis: int = 0) -> tuple[Any, ...]:
     """x cut along `axis` into `chunks` pieces, the last smaller or missing if it must be, as in PyTorch. Views."""
-    single_axis(axis, x.shape, "chunk")
-    chunks = whole_number(chunks, "chunks", "chunk")
-    size = -(-x.shape[axis] // chunks)
+    size = -(-x.shape[axis] // whole_number(chunks, "chunks", "chunk"))
     return split(x, size if size else [0] * chunks, axis)
 
 
-@public
-def unbind(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The slices of x along `axis`, each without it. Views."""
-    single_axis(axis, x.shape, "unbind")
-    before = (slice(None),) * (axis % len(x.shape))
-    return tuple([x[(*before, i)] for i in range(x.shape[axis])])
+def along_one_axis(function: Callable[..., Any], x: Any, axis: int | None) -> Any:
+    """``function(x, axis)``; of the flattened x if `axis` is None, and of a number as one element of axis 0."""
+    if axis is None:
+        return function(ravel(x), 0)
+    return function(x, axis) if x.shape else reshape(function(ravel(x), axis), ())
 
 
-# --------------------------------------------------------------------------- another device
+# --------------------------------------------------------------------------- another dtype, another device
+
+
+@primitive(fresh=True)
+def astype(x, dtype):
+    """x in another dtype (a copy); the gradient is cast back."""
+    return x.astype(numeric_dtype(dtype, "astype"))
 
 
 @primitive
@@ -216,4 +244,5 @@ def to_device(x, device):
     return devices.to_device(x, device)
 
 
+astype.gradient(x=lambda g, x_dtype: g.astype(x_dtype))
 to_device.gradient(x=lambda g, x_device: to_device(g, x_device))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from minigrad.optim.adam import Adam, AdamW
 from minigrad.optim.clip import clip_grad_norm_
 from minigrad.optim.optimizer import Optimizer
-from minigrad.optim.schedule import CosineLR, LambdaLR, LinearLR, Scheduler
+from minigrad.optim.schedule import CosineLR, LambdaLR, LinearLR
 from minigrad.optim.sgd import SGD
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "LambdaLR",
     "LinearLR",
     "Optimizer",
-    "Scheduler",
     "clip_grad_norm_",
 ]
 

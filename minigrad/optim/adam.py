@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-from minigrad.arguments import number
 from minigrad.device import xp
-from minigrad.optim.optimizer import Array, Optimizer, Parameters, Update
+from minigrad.optim.optimizer import Array, Optimizer, Parameters
 
 
 class Adam(Optimizer):
@@ -34,50 +33,40 @@ class Adam(Optimizer):
                  eps: float = 1e-8, weight_decay: float = 0.0) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
-    def check_options(self, options: dict[str, Any]) -> None:
-        """Raise ValueError if an option is out of range."""
-        super().check_options(options)
-        betas = options["betas"]
-        pair = isinstance(betas, list | tuple) and len(betas) == 2
-        if not pair or not all(0 <= number(beta, "a beta", self._name) < 1 for beta in betas):
-            raise ValueError(f"{self._name}: betas must be two numbers in [0, 1), got {betas!r}")
-
     def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
         """m and v, by PyTorch's names."""
         return ("exp_avg", "exp_avg_sq")
 
-    def rule(self, step: int, options: dict[str, Any], constant: Callable[[float], Any]) -> Update:
-        """The formulas above, with both corrections taken out of the arrays to save passes over them.
+    def constants(self, step: int, options: dict[str, Any]) -> Sequence[float]:
+        """Those of the formulas above, with both corrections taken out of the arrays to save passes over them.
 
         For c = √(1 − β₂ᵗ): ``m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)``.
         """
-        lr, eps, weight_decay = (options[name] for name in ("lr", "eps", "weight_decay"))
-        beta1, beta2 = options["betas"]
+        lr, eps, weight_decay, (beta1, beta2) = (options[name] for name in ("lr", "eps", "weight_decay", "betas"))
         c = math.sqrt(1 - beta2**step)
-        rate, epsilon, decay, kept = map(constant, (lr * c / (1 - beta1**step), c * eps, weight_decay,
-                                                    1 - lr * weight_decay))
-        old1, new1, old2, new2 = map(constant, (beta1, 1 - beta1, beta2, 1 - beta2))
+        return (beta1, 1 - beta1, beta2, 1 - beta2, lr * c / (1 - beta1**step), c * eps,
+                weight_decay, 1 - lr * weight_decay)
 
-        def update(p: Array, g: Array, m: Array, v: Array) -> None:
-            namespace = xp(p)
-            if weight_decay and self.decoupled_weight_decay:
-                p *= kept
-            elif weight_decay:
-                g = g + decay * p
-            m *= old1
-            t = new1 * g
-            m += t
-            v *= old2
-            namespace.multiply(g, g, out=t)
-            t *= new2
-            v += t
-            namespace.sqrt(v, out=t)
-            t += epsilon
-            namespace.divide(m, t, out=t)
-            t *= rate
-            p -= t
-
-        return update
+    def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
+        """The formulas above, each operation in place."""
+        beta1, new1, beta2, new2, rate, epsilon, decay, kept = constants
+        (m, v), namespace = state, xp(p)
+        if decay and self.decoupled_weight_decay:
+            p *= kept
+        elif decay:
+            g = g + decay * p
+        m *= beta1
+        t = new1 * g
+        m += t
+        v *= beta2
+        namespace.multiply(g, g, out=t)
+        t *= new2
+        v += t
+        namespace.sqrt(v, out=t)
+        t += epsilon
+        namespace.divide(m, t, out=t)
+        t *= rate
+        p -= t
 
 
 class AdamW(Adam):

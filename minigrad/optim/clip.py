@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import inf, sqrt
+from math import inf, nextafter, sqrt
 from typing import Any
 
 import numpy as np
 
 from minigrad.arguments import number
 from minigrad.device import is_host, on_device_of, xp
+from minigrad.device.sums import widened
 from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
@@ -35,32 +36,32 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     Raises:
         ValueError: `max_norm` is not above 0.
     """
-    max_norm = float(number(max_norm, "max_norm", "clip_grad_norm_"))
-    if not max_norm > 0:
-        raise ValueError(f"clip_grad_norm_: max_norm must be above 0, got {max_norm!r}")
+    max_norm = number(max_norm, "max_norm", "clip_grad_norm_", nextafter(0, 1))
     tensors = [parameters] if isinstance(parameters, Tensor) else parameters
     gradients = [p.grad for p in tensors if p.grad is not None]
-    if not gradients:
+    arrays = [g.data for g in gradients]
+    if not arrays:
         return 0.0
-    host = all(is_host(g.data) for g in gradients)
-    with on_device_of(gradients[0].data), np.errstate(over="ignore", invalid="ignore"):  # they may be NaN afterwards
-        squares = [_sum_of_squares(g.data) for g in gradients]
+    host = all(map(is_host, arrays))
+    with on_device_of(arrays[0]), np.errstate(over="ignore", invalid="ignore"):  # they may be NaN afterwards
+        flat = [widened(array.reshape(-1)) for array in arrays]
+        squares = [array.dot(array) for array in flat]
         norm = sqrt(sum(map(float, squares))) if host else xp(squares[0]).sqrt(sum(squares[1:], start=squares[0]))
-        if host and (norm < LEAST or norm == inf):  # squares leave the range of float32 long before the values do
-            norm = sqrt(sum(float(np.square(g.data, dtype=np.float64).sum()) for g in gradients))
+        if host and (norm < LEAST or norm == inf):  # squares leave the range of a dtype long before the values do
+            norm = _scaled_norm(arrays)
         if max_norm == inf or (host and norm <= max_norm):
             return norm
         # On a GPU at most 1, and exactly 1 within the bound: no branch on a norm that the host does not know yet.
         coefficient = max_norm / (norm if host else xp(norm).maximum(norm, max_norm))
-        for g in gradients:
+        for g, array in zip(gradients, arrays, strict=True):
             g.bump_tick()
-            array = g.data
-            array *= coefficient
+            xp(array).multiply(widened(array), coefficient, out=array)  # float16 would round the coefficient, too
     return norm
 
 
-def _sum_of_squares(array: Any) -> Any:
-    flat = array.reshape(-1)
-    if flat.dtype == np.float16:  # whose squares overflow at 256
-        flat = flat.astype(np.float32)
-    return flat.dot(flat)
+def _scaled_norm(arrays: list[Any]) -> float:
+    """The norm by squares of what is at most 1."""
+    largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
+    if not 0 < largest < inf:
+        return largest
+    return largest * sqrt(sum(float(np.square(array.astype(np.float64) / largest).sum()) for array in arrays))

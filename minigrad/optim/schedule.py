@@ -1,4 +1,4 @@
-"""Learning-rate schedules: functions of the step, and the `Scheduler` that applies one to an optimizer.
+"""Learning-rate schedules: functions of the step, and the class that applies one to an optimizer.
 
 ```python
 scheduler = CosineLR(optimizer, warmup_steps=100, total_steps=1000)
@@ -17,28 +17,23 @@ from collections.abc import Callable, Mapping
 from math import cos, pi
 from typing import Any
 
-from minigrad.arguments import number
+from minigrad.arguments import number, whole_number
 from minigrad.optim.optimizer import Optimizer
 
-Rate = Callable[[int, float], float]
 
-
-class Scheduler:
-    """Sets the learning rate of every parameter group by a function of the step.
+class LambdaLR:
+    """Sets the learning rate of every parameter group: ``lr = initial_lr · lr_lambda(step)``.
 
     Args:
-        optimizer: whose ``param_groups[i]["lr"]`` is set, of groups that join later, too.
-        rate: ``rate(step, initial_lr) -> lr``: step is how many updates were made, 0 for the first;
-            initial_lr is the rate that the group was made with (kept as ``"initial_lr"`` in the group).
-        name: what it is called in messages and in the repr.
+        optimizer: whose ``param_groups[i]["lr"]`` is set; the rate it was made with is kept as ``"initial_lr"``.
+        lr_lambda: a function of the number of updates that were made, 0 for the first.
 
     Attributes:
         last_step: how often `step` was called.
     """
 
-    def __init__(self, optimizer: Optimizer, rate: Rate, name: str = "Scheduler") -> None:
-        self.optimizer, self.last_step = optimizer, 0
-        self._rate, self._name = rate, name
+    def __init__(self, optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> None:
+        self.optimizer, self.last_step, self.lr_lambda = optimizer, 0, lr_lambda
         self._apply()
 
     def step(self) -> None:
@@ -51,41 +46,21 @@ class Scheduler:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def _apply(self) -> None:
-        rate, step, name = self._rate, self.last_step, self._name  # not the scheduler: it refers to the optimizer
-
-        def schedule(group: dict[str, Any]) -> None:
-            initial_lr = group.setdefault("initial_lr", group["lr"])
-            group["lr"] = number(rate(step, initial_lr), "the rate", name)
-
         for group in self.optimizer.param_groups:
-            schedule(group)
-        self.optimizer.schedule = schedule
+            rate = float(group.setdefault("initial_lr", group["lr"])) * self.lr_lambda(self.last_step)
+            group["lr"] = float(number(rate, "the rate", "LambdaLR", 0))
 
     def state_dict(self) -> dict[str, Any]:
         """The step. The initial rates are in the optimizer's state_dict; save and load both."""
         return {"last_step": self.last_step}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on from a saved step, and set the rate that belongs to it. ValueError if it is no such state."""
-        last_step = state_dict.get("last_step") if isinstance(state_dict, Mapping) else None
-        if not isinstance(last_step, int) or last_step < 0:
-            raise ValueError(
-                f"{self._name}.load_state_dict: expected {{'last_step': number of steps}}, got {state_dict!r}"
-            )
-        self.last_step = last_step
+        """Go on from a saved step, and set the rate that belongs to it. ValueError for a step that is none."""
+        self.last_step = whole_number(state_dict["last_step"], "last_step", "LambdaLR.load_state_dict", 0)
         self._apply()
 
-    def __repr__(self) -> str:
-        rates = ", ".join(f"{lr:.4g}" for lr in self.get_last_lr())
-        return f"{self._name}(last_step={self.last_step}, lr={rates})"
 
-
-def LambdaLR(optimizer: Optimizer, lr_lambda: Callable[[int], float]) -> Scheduler:
-    """``lr = initial_lr · lr_lambda(step)``, step counted from 0."""
-    return Scheduler(optimizer, lambda step, initial_lr: initial_lr * lr_lambda(step), "LambdaLR")
-
-
-def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> Scheduler:
+def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> LambdaLR:
     """Linear warm-up to the initial rate, then half a cosine down to `min_ratio` of it.
 
     For update n = 1, 2, …, w = warmup_steps, T = total_steps, r = min_ratio:
@@ -93,30 +68,26 @@ def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_rati
     Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm restarts", 2017, equation 5, without
     restarts.
     """
-    return _after_warmup("CosineLR", optimizer, warmup_steps, total_steps, min_ratio,
-                         lambda done, least: least + (1 - least) * (1 + cos(pi * done)) / 2)
+    return _after_warmup(optimizer, warmup_steps, total_steps, lambda done: (1 + cos(pi * done)) / 2, min_ratio)
 
 
-def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float = 0.0) -> Scheduler:
-    """Linear warm-up to the initial rate, then a straight line down to `min_ratio` of it.
+def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int) -> LambdaLR:
+    """Linear warm-up to the initial rate, then a straight line down to 0.
 
-    For update n = 1, 2, …, w = warmup_steps, T = total_steps, r = min_ratio:
-    ``lr/initial_lr = n/w`` up to w, then ``1 − (1 − r)·(n − w)/(T − w)`` up to T, then r.
+    For update n = 1, 2, …, w = warmup_steps, T = total_steps: ``lr/initial_lr = n/w`` up to w, then
+    ``1 − (n − w)/(T − w)`` up to T, then 0.
     """
-    return _after_warmup("LinearLR", optimizer, warmup_steps, total_steps, min_ratio,
-                         lambda done, least: 1 - (1 - least) * done)
+    return _after_warmup(optimizer, warmup_steps, total_steps, lambda done: 1 - done)
 
 
-def _after_warmup(name: str, optimizer: Optimizer, warmup_steps: int, total_steps: int, min_ratio: float,
-                  decay: Callable[[float, float], float]) -> Scheduler:
-    """A line up to the initial rate, then `decay` of how much of the rest is done, from 0 to 1, and of `min_ratio`."""
-    warmup = number(warmup_steps, "warmup_steps", name, 0)
-    least = number(min_ratio, "min_ratio", name, 0)
-    total = number(total_steps, "total_steps", name, warmup + 1)
+def _after_warmup(optimizer: Optimizer, warmup: int, total: int, left: Callable[[float], float],
+                  least: float = 0.0) -> LambdaLR:
+    """A line up to the initial rate; then what is `left`, 1 to 0, when 0 to 1 of the rest is done."""
+    number(total, "total_steps", "a schedule", number(warmup, "warmup_steps", "a schedule", 0) + 1)
+    number(least, "min_ratio", "a schedule", 0)
 
-    def rate(step: int, initial_lr: float) -> float:
+    def factor(step: int) -> float:
         n = step + 1
-        rise = min(n / warmup, 1.0) if warmup else 1.0
-        return initial_lr * rise * decay(min(max((n - warmup) / (total - warmup), 0.0), 1.0), least)
+        return n / warmup if n < warmup else least + (1 - least) * left(min((n - warmup) / (total - warmup), 1.0))
 
-    return Scheduler(optimizer, rate, name)
+    return LambdaLR(optimizer, factor)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-from minigrad.optim.optimizer import Array, Optimizer, Parameters, Update
+from minigrad.optim.optimizer import Array, Optimizer, Parameters
 
 
 class SGD(Optimizer):
@@ -30,17 +30,17 @@ class SGD(Optimizer):
         """The momentum buffer b, if there is momentum."""
         return ("momentum_buffer",) if options["momentum"] else ()
 
-    def rule(self, step: int, options: dict[str, Any], constant: Callable[[float], Any]) -> Update:
+    def constants(self, step: int, options: dict[str, Any]) -> Sequence[float]:
+        """lr, μ and λ."""
+        return options["lr"], options["momentum"], options["weight_decay"]
+
+    def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
         """The formulas above."""
-        lr, momentum, weight_decay = (constant(options[name]) for name in ("lr", "momentum", "weight_decay"))
-
-        def update(p: Array, g: Array, *state: Array) -> None:
-            if weight_decay:
-                g = g + weight_decay * p
-            for b in state:
-                b *= momentum
-                b += g
-                g = b
-            p -= lr * g
-
-        return update
+        lr, momentum, weight_decay = constants
+        if weight_decay:
+            g = g + weight_decay * p
+        for b in state:
+            b *= momentum
+            b += g
+            g = b
+        p -= lr * g

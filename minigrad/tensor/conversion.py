@@ -23,12 +23,6 @@ class ArrayLike(TensorBase):
         return (f"{type(self).__name__}({values}, shape={self._data.shape}, dtype={self._data.dtype}, "
                 f"device={device_of(self._data)}{origin})")
 
-    def _repr_html_(self) -> str:
-        """What a notebook shows; see `minigrad.tensor.notebook`."""
-        from minigrad.tensor.notebook import tensor_html  # only a notebook needs it
-
-        return tensor_html(self)
-
     def __format__(self, spec: str) -> str:
         return format(self.item(), spec) if spec else str(self)
 

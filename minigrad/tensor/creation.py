@@ -9,8 +9,7 @@ import numpy as np
 
 from minigrad.arguments import numbers_on, public
 from minigrad.device import module_for, on_device
-from minigrad.device.local import recording
-from minigrad.engine.node import Array, TensorBase, wrap
+from minigrad.engine.node import Array, wrap
 from minigrad.engine.operands import numeric
 from minigrad.tensor import Tensor, as_tensor
 
@@ -31,76 +30,62 @@ def from_dlpack(source: Any) -> Tensor:
     return wrap(numeric(module.from_dlpack(source), "from_dlpack"))
 
 
-def _filled(operation: str, shape: Any, value: Any, dtype: Any, device: str, requires_grad: bool = False) -> Tensor:
-    if type(value) not in (bool, int, float):  # numbers that broadcast to the shape
-        if isinstance(value, TensorBase) and value._requires_grad and recording.get():
-            raise TypeError(f"{operation}: the value requires a gradient, which would be lost; use "
-                            "minigrad.broadcast_to(value, shape), or .detach() it for a constant")
-        value = numbers_on(device, value._data if isinstance(value, TensorBase) else value, dtype, operation)
-    return _made(operation, lambda module: module.full(shape, value, dtype), device).requires_grad_(requires_grad)
-
-
-def _made(operation: str, make: Callable[[Any], Array], device: str | None) -> Tensor:
+def _made(make: Callable[[Any], Array], device: str | None) -> Tensor:
     """The array that `make` makes by a namespace, NumPy's or a GPU's, where it will be: nothing is sent."""
     device = "cpu" if device is None else device
     with on_device(device):
-        return wrap(numeric(make(module_for(device)), operation))
+        return wrap(numeric(make(module_for(device)), "full"))
+
+
+@public
+def full(shape: Any, value: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
+    """A tensor of that `shape` filled with `value`, a number or numbers that broadcast to the shape.
+
+    `dtype`, `device` and `requires_grad` are as for `Tensor`.
+    """
+    if type(value) not in (bool, int, float):
+        value = numbers_on(device, value, dtype, "full")
+    return _made(lambda module: module.full(shape, value, dtype), device).requires_grad_(requires_grad)
 
 
 @public
 def zeros(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
     """A tensor of zeros of that `shape`, an int or a tuple; `dtype`, `device` and `requires_grad` as for `Tensor`."""
-    return _filled("zeros", shape, 0, dtype, device, requires_grad)
+    return full(shape, 0, dtype, device, requires_grad)
 
 
 @public
 def ones(shape: Any, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
     """A tensor of ones of that `shape`, an int or a tuple; `dtype`, `device` and `requires_grad` as for `Tensor`."""
-    return _filled("ones", shape, 1, dtype, device, requires_grad)
-
-
-@public
-def full(shape: Any, value: float, dtype: Any = np.float32, device: str = "cpu", requires_grad: bool = False) -> Tensor:
-    """A tensor of that `shape` filled with `value`; `dtype`, `device` and `requires_grad` as for `Tensor`."""
-    return _filled("full", shape, value, dtype, device, requires_grad)
+    return full(shape, 1, dtype, device, requires_grad)
 
 
 @public
 def zeros_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Zeros of the shape of `x`, a tensor or an array.
-
-    Its `dtype` and `device`, too, unless they are given, but not its ``requires_grad``.
-    """
+    """Zeros as `full_like` makes them."""
     return full_like(x, 0, dtype, device)
 
 
 @public
 def ones_like(x: Any, dtype: Any = None, device: str | None = None) -> Tensor:
-    """Ones of the shape of `x`, a tensor or an array.
-
-    Its `dtype` and `device`, too, unless they are given, but not its ``requires_grad``.
-    """
+    """Ones as `full_like` makes them."""
     return full_like(x, 1, dtype, device)
 
 
 @public
-def full_like(x: Any, value: float, dtype: Any = None, device: str | None = None) -> Tensor:
-    """A tensor filled with `value`, of the shape of `x`.
+def full_like(x: Any, value: Any, dtype: Any = None, device: str | None = None) -> Tensor:
+    """A tensor filled with `value`, of the shape of `x`, a tensor or an array.
 
-    Args:
-        x: a tensor or an array.
-        value: every element.
-        dtype, device: those of `x`, unless they are given.
+    Its `dtype` and `device`, too, unless they are given, but not its ``requires_grad``.
     """
     like = as_tensor(x)
-    return _filled("full_like", like.shape, value, like.dtype if dtype is None else dtype,
-                   like.device if device is None else device)
+    return full(like.shape, value, like.dtype if dtype is None else dtype, like.device if device is None else device)
 
 
 @public
 def eye(n: int, m: int | None = None, dtype: Any = np.float32, device: str = "cpu") -> Tensor:
     """Ones on the diagonal and zeros elsewhere, (`n`, `m`), or (n, n); `dtype` and `device` as for `Tensor`."""
-    return _made("eye", lambda module: module.eye(n, m, dtype=dtype), device)
+    return _made(lambda module: module.eye(n, m, dtype=dtype), device)
 
 
 @public

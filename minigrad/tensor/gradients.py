@@ -9,7 +9,7 @@ from typing import Any
 from minigrad.arguments import numbers_on
 from minigrad.device import device_of, is_array, on_device_of, xp
 from minigrad.device.local import enable_grad
-from minigrad.engine.backward import Receive, backward_pass
+from minigrad.engine.backward import Receive, backward_pass, graph_of
 from minigrad.engine.errors import shown
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, wrap
 from minigrad.engine.operands import numeric
@@ -171,17 +171,9 @@ def _tensors(given: Any, what: str) -> list[Any]:
 
 def _paths_to(roots: Sequence[Any], inputs: set[int]) -> set[int]:
     """The ids of every target below `roots` from which one of `inputs` can be reached, inputs included."""
-    seen: dict[int, Any] = {}
-    stack = list(roots)
-    while stack:
-        target = stack.pop()
-        if id(target) not in seen:
-            seen[id(target)] = target
-            if isinstance(target, Node):
-                stack.extend(target.parents)
-    wanted = inputs & seen.keys()
-    nodes = sorted((t for t in seen.values() if isinstance(t, Node)), key=lambda node: node.number)
-    for node in nodes:  # parents come first, so one sweep is enough
+    nodes, leaves = graph_of(roots)
+    wanted = inputs & {*nodes, *map(id, leaves)}
+    for node in sorted(nodes.values(), key=lambda node: node.number):  # parents come first, so one sweep is enough
         if any(id(parent) in wanted for parent in node.parents):
             wanted.add(id(node))
     return wanted

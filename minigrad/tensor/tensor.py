@@ -1,7 +1,7 @@
 """The Tensor that people use: what it is made of, its operators, its gradient, and changes in place.
 
 It speaks NumPy: ``axis``, ``keepdims``, ``transpose(axes)``; what is true of an ndarray is true here. The methods that
-are operations stand in `minigrad.tensor.methods`; text, copies and the ways out of the engine in
+are operations come from `minigrad.ops`; text, copies and the ways out of the engine in
 `minigrad.tensor.conversion`.
 """
 
@@ -9,24 +9,28 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, numeric_dtype, public
-from minigrad.device import device_of, is_array, on_device_of, parse_device, plain, to_device, to_numpy
+from minigrad.arguments import listed, numbers_on, numeric_dtype, public
+from minigrad.device import device_of, is_array, on_device_of, parse_device, plain, to_device
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
-from minigrad.engine.operands import as_operand, numeric
+from minigrad.engine.operands import numeric
 from minigrad.ops.indexing import raw
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
 from minigrad.tensor.hooks import RemovableHandle, add_hook
-from minigrad.tensor.methods import Methods
 
 
-class Tensor(ArrayLike, Methods["Tensor"]):
+def _both(operation: Any) -> tuple[Callable[[Any, Any], Tensor], Callable[[Any, Any], Tensor]]:
+    """The methods of an operator: of the operand on its left, and of that on its right."""
+    return lambda self, other: operation(self, other), lambda self, other: operation(other, self)
+
+
+class Tensor(ArrayLike):
     """A multi-dimensional array that can record what is done with it.
 
     Args:
@@ -91,11 +95,7 @@ class Tensor(ArrayLike, Methods["Tensor"]):
         self._data = given
 
     def bump_tick(self) -> None:
-        """Tell the tape that the raw array changes in place, so that a stale saved value is an error.
-
-        What writes calls it first: while `minigrad.func` differentiates with respect to the tensor, it raises a
-        RuntimeError.
-        """
+        """Tell the tape that the raw array changes in place, so that a stale saved value is an error."""
         self._version[0] += 1
 
     @property
@@ -137,53 +137,20 @@ class Tensor(ArrayLike, Methods["Tensor"]):
 
     # ----------------------------------------------------------------- operators
 
-    def __add__(self, other: Any) -> Tensor:
-        return ops.add(self, other)
-
-    def __radd__(self, other: Any) -> Tensor:
-        return ops.add(other, self)
-
-    def __sub__(self, other: Any) -> Tensor:
-        return ops.sub(self, other)
-
-    def __rsub__(self, other: Any) -> Tensor:
-        return ops.sub(other, self)
-
-    def __mul__(self, other: Any) -> Tensor:
-        return ops.mul(self, other)
-
-    def __rmul__(self, other: Any) -> Tensor:
-        return ops.mul(other, self)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return ops.div(self, other)
-
-    def __rtruediv__(self, other: Any) -> Tensor:
-        return ops.div(other, self)
-
-    def __pow__(self, other: Any) -> Tensor:
-        return ops.power(self, other)
-
-    def __rpow__(self, other: Any) -> Tensor:
-        return ops.power(other, self)
-
-    def __mod__(self, other: Any) -> Tensor:
-        return ops.remainder(self, other)
-
-    def __rmod__(self, other: Any) -> Tensor:
-        return ops.remainder(other, self)
-
-    def __floordiv__(self, other: Any) -> Tensor:
-        return ops.floor_divide(self, other)
-
-    def __rfloordiv__(self, other: Any) -> Tensor:
-        return ops.floor_divide(other, self)
-
-    def __matmul__(self, other: Any) -> Tensor:
-        return ops.matmul(self, _matrix(other, self))
-
-    def __rmatmul__(self, other: Any) -> Tensor:
-        return ops.matmul(_matrix(other, self), self)
+    __add__, __radd__ = _both(ops.add)
+    __sub__, __rsub__ = _both(ops.sub)
+    __mul__, __rmul__ = _both(ops.mul)
+    __truediv__, __rtruediv__ = _both(ops.div)
+    __floordiv__, __rfloordiv__ = _both(ops.floor_divide)
+    __mod__, __rmod__ = _both(ops.remainder)
+    __pow__, __rpow__ = _both(ops.power)
+    __matmul__, __rmatmul__ = _both(ops.matmul)
+    __and__, __rand__ = _both(ops.bitwise_and)
+    __or__, __ror__ = _both(ops.bitwise_or)
+    __eq__, __ne__ = _both(ops.equal)[0], _both(ops.not_equal)[0]  # type: ignore[assignment]
+    __lt__, __gt__ = _both(ops.less)[0], _both(ops.greater)[0]
+    __le__, __ge__ = _both(ops.less_equal)[0], _both(ops.greater_equal)[0]
+    __hash__ = object.__hash__  # Python drops it where there is an ``__eq__``
 
     def __neg__(self) -> Tensor:
         return ops.neg(self)
@@ -192,47 +159,28 @@ class Tensor(ArrayLike, Methods["Tensor"]):
         return self
 
     def __abs__(self) -> Tensor:
-        return ops.absolute(self)
-
-    def __and__(self, other: Any) -> Tensor:
-        return ops.bitwise_and(self, other)
-
-    def __rand__(self, other: Any) -> Tensor:
-        return ops.bitwise_and(other, self)
-
-    def __or__(self, other: Any) -> Tensor:
-        return ops.bitwise_or(self, other)
-
-    def __ror__(self, other: Any) -> Tensor:
-        return ops.bitwise_or(other, self)
+        return ops.abs(self)
 
     def __invert__(self) -> Tensor:
         return ops.bitwise_not(self)
-
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
-        return ops.equal(self, other)
-
-    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
-        return ops.not_equal(self, other)
-
-    def __lt__(self, other: Any) -> Tensor:
-        return ops.less(self, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return ops.less_equal(self, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return ops.greater(self, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return ops.greater_equal(self, other)
 
     def __getitem__(self, index: Any) -> Tensor:
         if type(index) is not int and type(index) is not slice:
             index = _index_on(index, device_of(self._data))
         return ops.getitem(self, index)
 
-    __hash__ = object.__hash__  # Python drops it where there is an ``__eq__``
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """The operations, which become methods below."""
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """A view of another shape: ``t.reshape(2, -1)`` or ``t.reshape((2, -1))``."""
+        return ops.reshape(self, tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], list | tuple) else shape)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes in another order, all reversed if none is given: ``t.transpose(0, 2, 1)``, as in NumPy."""
+        return ops.transpose(self, axes[0] if len(axes) == 1 else axes or None)
 
     # ----------------------------------------------------------------- gradients
 
@@ -352,6 +300,9 @@ class Tensor(ArrayLike, Methods["Tensor"]):
         return self
 
 
+for _name, _operation in ops.OPERATIONS.items():  # those whose first parameter is x are methods, too
+    if _operation.__wrapped__.__code__.co_varnames[0] == "x" and _name not in vars(Tensor):
+        setattr(Tensor, _name, _operation)
 register_tensor_class(Tensor)
 
 
@@ -369,37 +320,24 @@ def _to_array(data: Any, dtype: Any, device: str | None) -> Array:
     if isinstance(dtype, int | float):  # Tensor(2, 3)
         raise TypeError(f"Tensor: dtype must be a dtype, got {dtype}; Tensor takes data, not a shape, as "
                         "minigrad.zeros((2, 3)) does")
-    if isinstance(data, TensorBase):
-        data = data._data
-    if not is_array(data):
-        without_dtype = not isinstance(data, np.generic)
-        try:
-            data = np.asarray(_unwrap_nested(data))
-        except ValueError as error:
-            raise ValueError(f"Tensor: the nested sequence has no regular shape ({error})") from None
-        if without_dtype and dtype is None:
-            data = _in_default_dtype(data)
-    data = numeric(data, "Tensor")
-    moved = to_device(data, device_of(data) if device is None else parse_device(device))
-    target_dtype = data.dtype if dtype is None else numeric_dtype(dtype, "Tensor")
+    given = data._data if isinstance(data, TensorBase) else listed(data, "Tensor")
+    array = given if is_array(given) else np.asarray(given)
+    if dtype is None and not isinstance(given, np.generic) and not is_array(given):
+        array = _in_default_dtype(array)
+    array = numeric(array, "Tensor")
+    moved = to_device(array, device_of(array) if device is None else parse_device(device))
+    target = array.dtype if dtype is None else numeric_dtype(dtype, "Tensor")
     with on_device_of(moved):
-        return moved.astype(target_dtype, copy=moved is data)
+        return moved.astype(target, copy=moved is given)
 
 
-def _in_default_dtype(listed: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _in_default_dtype(numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """What a list of Python numbers becomes; an empty one is floating."""
-    if listed.dtype.kind == "f" or not listed.size:
-        return listed.astype(np.float32)
-    if listed.dtype.kind == "u" and listed.max() > np.iinfo(np.int64).max:
-        raise OverflowError(f"Tensor: the integer {listed.max()} does not fit int64; name a dtype")
-    return listed.astype(np.int64) if listed.dtype.kind in "iu" else listed
-
-
-def _matrix(value: Any, like: TensorBase) -> Any:
-    """An operand of ``@``, as a tensor on the device of `like`."""
-    if isinstance(value, TensorBase) or value is None:  # of None matmul says what it needs
-        return value
-    return wrap(as_operand(value, (like,), "matmul"))
+    if numbers.dtype.kind == "f" or not numbers.size:
+        return numbers.astype(np.float32)
+    if numbers.dtype.kind == "u" and numbers.max() > np.iinfo(np.int64).max:
+        raise OverflowError(f"Tensor: the integer {numbers.max()} does not fit int64; name a dtype")
+    return numbers.astype(np.int64) if numbers.dtype.kind in "iu" else numbers
 
 
 def _index_on(index: Any, device: str) -> Any:
@@ -412,20 +350,8 @@ def _index_on(index: Any, device: str) -> Any:
     if isinstance(index, TensorBase):
         return index if device_of(index._data) == device else to_device(index._data, device)
     if isinstance(index, list):
-        listed = np.asarray(_unwrap_nested(index))
-        index = listed if listed.size else listed.astype(np.int64)
+        places = np.asarray(listed(index, "index"))
+        index = places if places.size else places.astype(np.int64)
     elif isinstance(index, np.ndarray):
         index = plain(index, "index").copy()
     return index if device == "cpu" or not is_array(index) else to_device(index, device)
-
-
-def _unwrap_nested(data: Any) -> Any:
-    """Nested lists with host tensors inside, as nested lists of arrays."""
-    if isinstance(data, TensorBase):
-        if data._requires_grad and recording.get():
-            raise TypeError("Tensor: a list of tensors that require a gradient would become a constant; join them with "
-                            "minigrad.stack, or give .detach() or float() of each for a constant")
-        return to_numpy(data._data)
-    if isinstance(data, (list, tuple)):
-        return [_unwrap_nested(item) for item in data]
-    return plain(data, "Tensor") if isinstance(data, np.ndarray) else data

@@ -16,12 +16,8 @@ A = np.random.default_rng(3).normal(size=(4, 3))
 
 
 def curve(x):
-    """From (3,) to (4,): A tanh x, with the Jacobian A diag(1 - tanh²)."""
+    """From (3,) to (4,): A tanh x."""
     return Tensor(A, device=x.device) @ mg.tanh(x)
-
-
-def slope(x):
-    return A * (1 - np.tanh(x) ** 2)
 
 
 def close(found, expected, **tolerance):

@@ -78,10 +78,10 @@ class Program:
 UNARY = [
     "tanh(a)", "sigmoid(a)", "sin(a)", "exp(-a * a)", "log(2 + sin(a))", "sqrt(1 + a * a)", "(2 + cos(a)) ** 1.5",
     "a ** 2", "a ** 3 / 4", "1.5 ** a", "a / (1 + a * a)", "-a", "2 - a", "a * 1.5 + 0.5",
-    "erf(a)", "erfc(a)", "gelu(a)", "gelu(a, approximate='tanh')", "logaddexp(a, 0.5)", "a * sigmoid(a)",
+    "erf(a)", "erfc(a)", "gelu(a)", "gelu(a, approximate='tanh')", "a * sigmoid(a)",
 ]
 BINARY = [  # b broadcasts against a
-    "a + b", "a - b", "a * b", "a * tanh(b)", "a / (1 + b * b)", "(1 + sigmoid(a)) ** b", "logaddexp(a, b)",
+    "a + b", "a - b", "a * b", "a * tanh(b)", "a / (1 + b * b)", "(1 + sigmoid(a)) ** b",
     "where(cosines(a) > 0, a, b)", "where(cosines(b) > 0, a * b, b)", "(a - b) * (a + b)",
 ]
 REDUCING = [  # a has axes i and j, which may be the same
@@ -91,15 +91,15 @@ REDUCING = [  # a has axes i and j, which may be the same
     "stack([a, a * a], axis=i)", "concatenate([a, sin(a)], axis=i)", "expand_dims(a, i)", "split(a, 1, axis=i)[0]",
     "take(a, [0, -1, 0], axis=i)", "gather(a, i, (0 * cosines(a)).astype(int))", "a[0]", "a[..., -1]",
     "a[1:] if len(a) > 1 else a", "a[..., ::-1]", "a[[0, -1, 0]]", "a[..., None]", "a[None, :1]",
-    "pad(a, [(1, 0)] * a.ndim)", "a.expand(2, *a.shape)", "masked_fill(a, cosines(a) > 0.5, 0.25)",
+    "pad(a, [(1, 0)] * a.ndim)", "broadcast_to(a, (2, *a.shape))", "masked_fill(a, cosines(a) > 0.5, 0.25)",
     "rms_norm(a, cosines(a[(0,) * (a.ndim - 1)]), 0.3)", "layer_norm(a, eps=0.3)",
-    "prod(1 + 0.5 * tanh(a), i)", "cumprod(1 + 0.5 * sin(a), i)", "std(a + 9 * cosines(a), i)",
-    "norm(1 + a * a, axis=i)", "norm(2 + sin(a), 3, axis=i)", "roll(a, 1, i)", "repeat(a, 2, i)", "tile(a, 2)",
-    "moveaxis(a, i, j)", "flatten(a)", "unbind(a, i)[0]", "index_put(a, [0], a[-1:] * 2)",
+    "std(a + 9 * cosines(a), i)",
+    "norm(1 + a * a, axis=i)", "repeat(a, 2, i)", "tile(a, 2)",
+    "flatten(a)", "sort(a, axis=i)",
 ]
 PAIRS = [  # b has the shape of a
-    "concatenate([a, b], axis=i)", "stack([a, b, a], axis=i)", "einsum('...k,...k->...', a, b)",
-    "a @ b.reshape(-1, a.shape[-1]).T", "outer(a, b)",
+    "concatenate([a, b], axis=i)", "stack([a, b, a], axis=i)",
+    "a @ b.reshape(-1, a.shape[-1]).T",
     "layer_norm(a, b[(0,) * (a.ndim - 1)], a[(0,) * (a.ndim - 1)], 0.3)", "rms_norm(a, b[(-1,) * (a.ndim - 1)], 0.3)",
     "linear(a, b.reshape(-1, b.shape[-1]))", "linear(a, b.reshape(-1, b.shape[-1]), b.reshape(-1, b.shape[-1])[:, 0])",
     "cross_entropy((a + b).reshape(-1, a.shape[-1]), [0] * (a.size // a.shape[-1]), label_smoothing=0.1)",
@@ -108,8 +108,6 @@ PAIRS = [  # b has the shape of a
 MATRICES = [  # both have at least two axes, the last two of b as long as those of a
     "a @ b.mT", "a.mT @ b", "a @ b[(0,) * (b.ndim - 1)]", "b[(0,) * (b.ndim - 2)][:, 0] @ a",
     "tril(a @ b.mT)", "triu(a) * 0.5 + b",
-    "einsum('...mk,...nk->...mn', a, b)", "einsum('...mn,...mn->...n', a, b)", "einsum('...mn->...nm', a)",
-    "diagonal(a * b, 0, -2, -1)", "trace(a, 0, -1, -2)",
     "scaled_dot_product_attention(a, b, b)", "scaled_dot_product_attention(a, a, b, is_causal=True)",
     "scaled_dot_product_attention(a, b, sin(b), cosines(a @ b.mT) > -0.4)",
     "embedding([[0, a.shape[-2] - 1], [0, 0]], (a * b).reshape(-1, a.shape[-1]))",

@@ -1,10 +1,12 @@
 """autocast on a GPU: what runs in float16 and what in float32, derivatives of any order, attention's softmax."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import DeviceError, Tensor, autocast, einsum, grad, nn
+from minigrad import DeviceError, Tensor, autocast, grad, nn
 from minigrad import functional as F
 from minigrad.device import to_numpy
 from minigrad.func import checkpoint
@@ -23,7 +25,6 @@ def tensors(device, *shapes, dtype=SINGLE, seed=0):
 PRODUCTS = {
     "linear": (F.linear, (2, 3, 4), (5, 4), (5,)),
     "matmul": (mg.matmul, (2, 3, 4), (4, 5)),
-    "einsum": (lambda x, y: einsum("btd,ed->bte", x, y), (2, 3, 4), (5, 4)),
     "attention": (lambda *x: F.scaled_dot_product_attention(*x, MASK), *[(2, 3, 4)] * 3),
     "attention of heads": (lambda *x: F.multi_head_attention(*x, 2, MASK), *[(2, 3, 4)] * 3),
     "attention that broadcasts": (F.scaled_dot_product_attention, (2, 3, 4), (3, 4), (3, 4)),
@@ -45,7 +46,7 @@ def every_case(table):
 
 def outcome(function, inputs, cast=None):
     """The output and the gradients for a fixed gradient of the output; `cast`: of inputs that were cast by hand."""
-    with autocast(enabled=cast is None):
+    with autocast() if cast is None else nullcontext():
         out = function(*[x if cast is None else x.astype(cast) for x in inputs])
     draw = np.random.default_rng(1).standard_normal(out.shape).astype(out.dtype)
     return out, grad(out, inputs, Tensor(draw, device=out.device))
@@ -109,7 +110,7 @@ def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(fo
     many = Tensor(np.full((4, 5), 70_000), device=gpu)  # inf in float16
     with autocast():
         assert (x @ wide).dtype == DOUBLE
-        assert (x @ many).dtype == einsum("ij,jk->ik", x, many).dtype == F.linear(x, many.mT).dtype == SINGLE
+        assert (x @ many).dtype == F.linear(x, many.mT).dtype == SINGLE
         assert (x @ many.tolist()).dtype == SINGLE
         np.testing.assert_array_equal((x @ many).numpy(), x.numpy() @ np.full((4, 5), 70_000, np.float32))
         assert (x @ y.data).dtype == HALF
@@ -119,25 +120,14 @@ def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(fo
 # --- The switch
 
 
-def test_it_can_be_switched_off_inside(gpu):
+def test_it_nests_and_decorates(gpu):
     x, w = tensors(gpu, (3, 4), (5, 4))
     with autocast():
-        with autocast(enabled=False):
-            assert F.linear(x, w).dtype == SINGLE
-        with autocast(np.float16):
+        with autocast():
             assert F.linear(x, w).dtype == HALF
         assert F.linear(x, w).dtype == HALF
     assert F.linear(x, w).dtype == SINGLE
     assert autocast()(F.linear)(x, w).dtype == HALF
-
-
-@pytest.mark.parametrize(("dtype", "error", "named"), [
-    ("bfloat16", ValueError, "no bfloat16"), (np.float64, ValueError, "float64"), (len, TypeError, r"@autocast\(\)"),
-    ([1], TypeError, r"\[1\]"),
-])
-def test_no_other_dtype(dtype, error, named):
-    with pytest.raises(error, match=f"autocast: .*{named}"):
-        autocast(dtype)
     assert not autocasting()
 
 
@@ -185,11 +175,11 @@ def test_second_derivatives(function, shapes, gpu):
     inputs, (point,) = tensors(gpu, *shapes), tensors(gpu, (1,), seed=3)
 
     def twice(cast):
-        with autocast(enabled=cast):
+        with autocast() if cast else nullcontext():
             out = (function(*inputs) * 1.0).astype(np.float32)
         out = (out * out * point).sum()
         first = grad(out, inputs, retain_graph=True)
-        with autocast(enabled=cast):
+        with autocast() if cast else nullcontext():
             again = grad(out, inputs, create_graph=True)
         for g, other in zip(first, again, strict=True):
             assert g.dtype == other.dtype == SINGLE

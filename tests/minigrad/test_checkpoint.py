@@ -107,8 +107,8 @@ def test_a_missing_file_and_a_folder(tmp_path):
 
 
 @pytest.mark.parametrize(("tensors", "metadata", "named"), [
-    ({"a": [1, 2]}, {}, "a must be .* got list"), ({"a": np.array(["x"])}, {}, "a has dtype <U1"),
-    ({"a": np.array([1j])}, {}, "a has dtype complex128"), ({}, {"step": 3}, "'step': 3"),
+    ({"a": [1, 2]}, {}, "a must be .* got list"), ({"a": np.array(["x"])}, {}, "a: .* dtype <U1"),
+    ({"a": np.array([1j])}, {}, "a: .* dtype complex128"), ({}, {"step": 3}, "metadata"),
     ({"a": np.ma.masked_array([1.0, 2.0], [True, False])}, {}, "a: the array has masked elements"),
 ])
 def test_what_cannot_be_saved_leaves_the_file_alone(tensors, metadata, named, tmp_path):

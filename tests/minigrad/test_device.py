@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minigrad.device import DeviceError, cuda_status, devices, xp
-from minigrad.device.writing import add_at, fill_rows
+from minigrad.device.writing import add_at
 
 
 def test_device_names_are_canonical_and_others_refused():
@@ -20,7 +20,7 @@ def test_device_names_are_canonical_and_others_refused():
     for name in ("gpu", "cuda:x", "cuda:-1", "cuda:", "CPU", "cpu:0", "cuda:01", "cuda:1 ", "cuda:٣"):
         with pytest.raises(ValueError, match=f"{name!r}; use 'cpu', 'cuda' or 'cuda:N'"):
             devices.parse_device(name)
-    for device, named in ((0, "int"), (np.float16, "astype")):
+    for device, named in ((0, "got 0"), (np.float16, "astype")):
         with pytest.raises(TypeError, match=named):
             devices.parse_device(device)
 
@@ -75,25 +75,38 @@ def test_erf_is_scipys(name, gpu):
 # --- Writing into arrays
 
 
-@pytest.mark.parametrize("shape", [(4,), (4, 2, 3)])
-def test_rows_are_filled_where_they_are_marked_and_no_gpu_is_waited_for(shape, stand_in):
-    for where in ("cpu", "cuda:0", "cuda:1"):
-        array, rows = np.full(shape, np.nan), np.array([True, False, False, True])
-        array, rows = devices.to_device(array, where), devices.to_device(rows, where)
-        stand_in.clear()
-        fill_rows(array, rows, 2.0)
-        assert not stand_in.synchronizations
-        found = devices.to_numpy(array)
-        assert (found[[0, 3]] == 2).all()
-        assert np.isnan(found[[1, 2]]).all()
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_add_at_adds_once_for_each_occurrence(device, dtype):
     array = devices.asarray_on(device, np.zeros((3, 2), dtype))
     index = devices.asarray_on(device, [2, 0, 2])
     add_at(array, index, devices.asarray_on(device, np.array([[1, 2], [3, 4], [5, -6]], dtype)))
     np.testing.assert_array_equal(devices.to_numpy(array), [[3, 4], [0, 0], [6, -4]])
+
+
+@pytest.mark.parametrize(("shape", "index", "values_shape"), [
+    ((5, 3), np.array([[1, 1], [2, -4]], np.int32), (2, 2, 3)),
+    ((4, 2, 3), np.array([3, 0, 3]), (2, 3)),
+    ((4, 3), np.array([], np.int64), (0, 3)),
+    ((4, 3), np.array([True, False, True, True]), (3, 3)),
+    ((4, 3), (np.array([0, 0, 3]), slice(1, None)), (3, 2)),
+    ((3, 2), np.array([2, -1, 0]), ()),
+])
+def test_add_at_on_the_host_is_numpys(shape, index, values_shape):
+    random = np.random.default_rng(0)
+    for dtype, order, tolerance in (("f4", "C", 2e-6), ("f8", "F", 4e-15), ("f2", "C", 0.02), ("i8", "C", 0)):
+        expected = (8 * random.standard_normal(shape)).astype(dtype, order=order)
+        values = (8 * random.standard_normal(values_shape)).astype(dtype)
+        result = expected.copy(order)
+        np.add.at(expected, index, values)
+        add_at(result, index, values)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
+        assert result.dtype == dtype
+
+
+@pytest.mark.parametrize("index", [4, -5])
+def test_add_at_refuses_rows_out_of_range(index):
+    with pytest.raises(IndexError):
+        add_at(np.zeros((4, 3)), np.array([index]), 1.0)
 
 
 # --- Whether a GPU can be used: what is missing is told apart, and named with its remedy
@@ -108,7 +121,7 @@ def test_a_gpu_that_does_not_exist(stand_in):
     with pytest.raises(DeviceError, match="no cuda:9"):
         devices.to_device(np.zeros(2), "cuda:9")
     assert cuda_status() == (2, "")
-    assert devices.require_cuda(1) is stand_in.cupy
+    assert devices.module_for("cuda:1") is stand_in.cupy
 
 
 # --- CuPy as it is without a GPU: it can be imported, and raises when the runtime is asked for anything

@@ -65,7 +65,7 @@ same.gradient(x=lambda g: g)
 
 @pytest.mark.parametrize("view", [
     lambda b: b.reshape(5, 1)[0:3, 0], lambda b: b.detach()[0:3], lambda b: same(b)[0:3],
-    lambda b: mg.broadcast_to(b, (2, 5))[1, 0:3], lambda b: mg.einsum("ij->ji", b.reshape(1, 5))[0:3, 0],
+    lambda b: mg.broadcast_to(b, (2, 5))[1, 0:3], lambda b: b.reshape(1, 5).T[0:3, 0],
 ], ids=["reshape", "detach", "the input itself", "broadcast", "of several operands"])
 def test_a_change_of_the_base_is_seen_by_its_views(view):
     base, w = constant([1.0, 2.0, 3.0, 4.0, 5.0]), leaf([1.0, 1.0, 1.0])

@@ -10,9 +10,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Saved, Tensor, grad, primitive
-from minigrad.device import xp
 from minigrad.gradcheck import gradcheck, gradgradcheck
-from minigrad.kernels.bodies import FasterBody
 
 
 def leaf(values):
@@ -98,13 +96,12 @@ def test_an_accumulating_rule_serves_the_ordinary_pass_and_the_plain_one_create_
     assert "plain" in calls
 
 
-def test_a_fused_primitive_with_its_composition():
-    def by_steps(x, y):
-        return mg.exp(x) * y
-
-    @primitive(composition=by_steps)
+@pytest.mark.parametrize("exp", [mg.exp, np.exp], ids=["of its own", "given"])
+def test_a_fused_primitive_with_its_composition(exp):
+    """The forward itself, on tensors, or a function in the place of one that takes arrays alone."""
+    @primitive(composite=True if exp is mg.exp else lambda x, y: mg.exp(x) * y)
     def exp_times(x, y):
-        e = xp(x).exp(x)
+        e = exp(x)
         return e * y, Saved(e=e)
 
     @exp_times.joint_gradient("x", "y")
@@ -140,25 +137,6 @@ def test_a_primitive_is_copied_and_pickled_as_a_function_is():
     assert inspect.signature(mg.sum) == inspect.signature(mg.sum.forward)
 
 
-def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_second_order():
-    @primitive(broadcasts=True)
-    def product(x, y):
-        return x * y
-
-    product.gradient(x=lambda g, y: g * y, y=lambda g, x: g * x)
-    body = FasterBody(product, lambda x, y: x * y, lambda x, y: True)
-    product.add_body(body)
-
-    @body.joint_gradient("x", "y")
-    def both(g, x, y):
-        return g * y, g * x
-
-    x, y = leaf([2.0, 3.0]), leaf([5.0, 7.0])
-    assert [gradient.tolist() for gradient in grad(product(x, y).sum(), [x, y])] == [[5.0, 7.0], [2.0, 3.0]]
-    first = grad((product(x, y) * x).sum(), x, create_graph=True)
-    assert grad(first.sum(), x).tolist() == [10.0, 14.0]
-
-
 # --- Mistakes: what is refused, when, and what the error names
 
 
@@ -166,16 +144,15 @@ def test_a_body_with_a_joint_rule_for_a_definition_with_single_ones_goes_to_the_
     ("x, g", "g"), ("x, *, axis=0", "axis"), ("x, *xs", "xs"),
 ])
 def test_parameters_that_are_refused_at_the_definition(parameters, named):
-    with pytest.raises(TypeError, match=f"f.*: .*'{named}'"):
+    with pytest.raises(TypeError, match=f"f.*{named}"):
         exec(f"@primitive\ndef f({parameters}): return x", {"primitive": primitive})
 
 
 @pytest.mark.parametrize(("declare", "said"), [
     (lambda cube: cube.gradient(y=lambda g: g), "'y'.* x, shift"),
-    (lambda cube: cube.accumulating_gradient(shift=lambda buffer, g: None), "plain rule for 'shift'"),
     (lambda cube: cube.gradient(x=lambda g, z: g), "'z'"),
-    (lambda cube: cube.joint_gradient("x")(lambda g, saved: (g,)), "composition"),
-], ids=["no parameter", "adding alone", "unknown", "saved"])
+    (lambda cube: cube.joint_gradient("x")(lambda g, saved: (g,)), "composite"),
+], ids=["no parameter", "unknown", "saved"])
 def test_rules_that_are_refused_at_their_declaration(declare, said):
     with pytest.raises(TypeError, match=f"cube: .*{said}"):
         declare(make_cube())
@@ -200,8 +177,8 @@ def test_a_tensor_where_no_rule_exists():
 
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize(("wrong", "error", "said"), [
-    (lambda g: g, ValueError, r"returned shape \(\) .*\(2,\)"), (lambda g: None, TypeError, r"\(2,\), not None"),
-    (lambda g: 1.0, TypeError, "not 1.0"),
+    (lambda g: g, ValueError, r"returned shape \(\) .*\(2,\)"), (lambda g: None, TypeError, r"returned None .*\(2,\)"),
+    (lambda g: 1.0, TypeError, "returned 1.0"),
 ])
 def test_a_rule_that_returns_no_fitting_array_is_named(wrong, error, said, create_graph):
     @primitive

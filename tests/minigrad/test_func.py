@@ -1,5 +1,6 @@
-"""Derivatives of functions: against closed forms and finite differences, to third order, with nested arguments."""
+"""Derivatives of functions: against finite differences and each other, nested, to third order."""
 
+import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,130 +9,119 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, func
 from minigrad import functional as F
+from minigrad.func.trees import tree_leaves, tree_like, tree_map
 
-from tests.minigrad.functions import close, curve, normal, slope
+from tests.minigrad.functions import close, curve, normal
 from tests.minigrad.ops.row import host
 
-# --- First derivatives -------------------------------------------------------------------------------
+# --- A table of functions, and what holds for each ---------------------------------------------------
+
+TABLE = {  # a function, and its arguments
+    "a curve": (curve, normal(3)),
+    "of two": (lambda x, y: x ** 2 * y, normal(3), normal(3, seed=1)),
+    "one unused": (lambda x, y: mg.tanh(x), normal(3), normal(2)),
+    "a constant": (lambda x: x.detach() * 0 + 1, normal(2)),
+    "no elements": (lambda x: x[:0], normal(3)),
+    "one number": (lambda x: x ** 4, normal()),
+    "linear": (lambda x: x.sum(), normal(3)),
+    "rows": (F.softmax, normal(2, 3)),
+    "checkpointed": (lambda x, y: func.checkpoint(lambda x: curve(x) * y.sum(), x), normal(3), normal(2)),
+    "nested": (lambda d, y: {"b": d["w"] + d["rest"][0], "a": (mg.exp(d["rest"][1][0] * y),)},
+               {"w": normal(2, 3), "rest": [normal(3), (normal(),)]}, normal(2)),
+}
+EPS = 1e-5
 
 
-def test_grad_and_value_and_grad(device):
-    x, y = normal(3, device=device), normal(3, seed=1, device=device)
-
-    def f(x, y, power=2):
-        return (x ** power * y).sum()
-
-    close(func.grad(f)(x, y), 2 * host(x) * host(y))
-    close(func.grad(f, 1)(x, y, power=3), host(x) ** 3)
-    close(func.grad(f)(host(x), 2.0), 4 * host(x))
-    by_x, by_y = func.grad(f, (0, -1))(x, y)
-    close(by_x, 2 * host(x) * host(y))
-    close(by_y, host(x) ** 2)
-    value, gradient = func.value_and_grad(f)(x, y)
-    close(value, (host(x) ** 2 * host(y)).sum())
-    assert not value.requires_grad
-    assert not gradient.requires_grad
-    assert not x.requires_grad
-    assert gradient.device == x.device
+def flat(tree):
+    return np.concatenate([host(leaf).ravel() for leaf in tree_leaves(tree)])
 
 
-def test_has_aux():
-    x = normal(3)
-
-    def f(x):
-        return (x * x).sum(), {"doubled": x * 2}
-
-    (value, auxiliary), gradient = func.value_and_grad(f, has_aux=True)(x)
-    close(value, (host(x) ** 2).sum())
-    close(auxiliary["doubled"], 2 * host(x))
-    assert not auxiliary["doubled"].requires_grad
-    close(gradient, 2 * host(x))
-    gradient, auxiliary = func.grad(f, has_aux=True)(x)
-    close(auxiliary["doubled"], gradient.numpy())
+def like(tree, vector):
+    """A tree of this form with the numbers of a vector."""
+    parts = np.split(vector, np.cumsum([leaf.size for leaf in tree_leaves(tree)])[:-1])
+    return tree_like(tree, [Tensor(part.reshape(leaf.shape), device=leaf.device)
+                            for part, leaf in zip(parts, tree_leaves(tree), strict=True)])
 
 
-def test_nested_arguments():
-    tree = {"w": normal(2, 3), "rest": [normal(3), (normal(1), 2.0)]}
-
-    def f(tree):
-        bias, (scale, number) = tree["rest"]
-        return ((tree["w"] + bias) * scale * number).sum()
-
-    found = func.grad(f)(tree)
-    assert list(found) == ["w", "rest"]
-    assert isinstance(found["rest"][1], tuple)
-    close(found["w"], np.full((2, 3), 2 * host(tree["rest"][1][0])[0]))
-    close(found["rest"][1][1], (host(tree["w"]) + host(tree["rest"][0])).sum() * host(tree["rest"][1][0])[0],
-          rtol=1e-6)  # a Python number is a float32 tensor
+def differences(function, args):
+    """The Jacobian of the flat results by the flat arguments, by central differences."""
+    x = flat(args)
+    columns = [(flat(function(*like(args, x + step))) - flat(function(*like(args, x - step)))) / (2 * EPS)
+               for step in EPS * np.eye(x.size)]
+    return np.array(columns).reshape(x.size, -1).T
 
 
-def test_what_does_not_depend_has_a_zero_gradient():
-    x, y = normal(3), normal(2)
-    close(func.grad(lambda x, y: (x * x).sum(), 1)(x, y), np.zeros(2))
-    close(func.grad(lambda x: Tensor(1.0))(x), np.zeros(3))
-    close(func.jacobian(lambda x: Tensor([1.0, 2.0]))(x), np.zeros((2, 3)))
-    close(func.hessian(lambda x: x.sum())(x), np.zeros((3, 3)))
-    close(func.hvp(lambda x: x.sum(), x, x), np.zeros(3))
+def agree(found, expected, tolerance=1e-12):
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-def test_vjp(device):
-    x, v = normal(3, device=device), normal(4, seed=2, device=device)
-    value, pull_back = func.vjp(curve, x)
-    close(value, host(curve(x)))
+def same_form(one, other):
+    one, other = (str(tree_map(lambda x: (x.shape, x.device, x.requires_grad), tree)) for tree in (one, other))
+    return one == other
+
+
+@pytest.fixture(params=TABLE)
+def case(request, device):
+    """A function, its arguments and a direction of their form."""
+    function, *args = TABLE[request.param]
+    args = tree_map(lambda leaf: leaf.to(device), tuple(args))
+    return function, args, like(args, np.random.default_rng(1).normal(size=flat(args).size))
+
+
+def test_products_with_the_jacobian(case):
+    function, args, direction = case
+    value, pull_back = func.vjp(function, *args)
+    again, pushed = func.jvp(function, args, list(direction))
+    agree(flat(again), flat(value))
+    agree(flat(value), flat(function(*args)))
+    assert same_form(pushed, value)
+    agree(flat(pushed), differences(function, args) @ flat(direction), 1e-7)
+    u = like(value, np.random.default_rng(2).normal(size=flat(value).size))
     for _ in range(2):
-        close(pull_back(v), host(v) @ slope(host(x)))
-    value, pull_back = func.vjp(lambda x, y: (x * y, {"sum": x + y}), x, x * 2)
-    by_x, by_y = pull_back(mg.ones((3,), dtype=np.float64, device=device), {"sum": x})
-    close(by_x, 2 * host(x) + host(x))
-    close(by_y, host(x) + host(x))
-    close(func.vjp(lambda x: x.sum(), x)[1](), np.ones(3))
-    pull_back = func.vjp(lambda x: (x * 2, x * 3), x)[1]
-    close(pull_back(x, x), 5 * host(x))
-    close(pull_back((x, x)), 5 * host(x))  # as one tuple
+        pulled = pull_back(u) if len(args) > 1 else (pull_back(u),)
+        assert same_form(pulled, args)
+        agree(flat(pulled) @ flat(direction), flat(u) @ flat(pushed))
+    if isinstance(value, Tensor):
+        full = func.jacobian(function, range(len(args)))(*args)
+        assert [by_x.shape for by_x in full] == [(*value.shape, *x.shape) for x in args]
+        agree(sum(host(by_x).reshape(value.size, x.size) @ flat(x) for by_x, x in zip(full, direction, strict=True)),
+              flat(pushed))
 
 
-def test_jvp(device):
-    x, t = normal(3, device=device), normal(3, seed=2, device=device)
-    value, along = func.jvp(curve, (x,), (t,))
-    close(value, host(curve(x)))
-    close(along, slope(host(x)) @ host(t))
-    value, along = func.jvp(lambda x, y: (x * y, x.sum()), [x, t], [t, x])
-    close(along[0], host(t) ** 2 + host(x) ** 2)
-    close(along[1], host(t).sum())
-    close(func.jvp(lambda x: (Tensor([7.0]), x), (x,), (t,))[1][0], [0.0])
+def test_gradients_and_products_with_the_hessian(case):
+    function, args, direction = case
+    both = range(len(args))
+
+    def energy(*args):
+        return sum((leaf ** 3).sum() for leaf in tree_leaves(function(*args)))
+
+    value, gradient = func.value_and_grad(energy, both)(*args)
+    agree(host(value), host(energy(*args)))
+    assert same_form(gradient, args)
+    agree(flat(gradient), differences(energy, args)[0], 1e-7)
+    agree(flat(func.grad(energy, -1)(*args)), flat(gradient[-1]))
+    curved = func.hvp(energy, args, direction)
+    assert same_form(curved, args)
+    agree(flat(curved), differences(func.grad(energy, both), args) @ flat(direction), 1e-6)
+    agree(flat(func.jvp(func.grad(energy, both), args, direction)[1]), flat(curved))
+    if len(args) == 1:
+        full = func.hessian(energy)(*args)
+        assert full.shape == args[0].shape * 2
+        agree(host(full).reshape(args[0].size, -1) @ flat(direction), flat(func.hvp(energy, args[0], direction[0])))
 
 
-# --- Jacobians, Hessians -----------------------------------------------------------------------------
+def test_the_function_gets_tensors_as_any_other():
+    def function(x):
+        assert type(x) is type(copy.deepcopy(x)) is Tensor
+        return (x * copy.copy(x)).sum()
+
+    close(func.grad(function)(np.ones(2)), np.ones(2))
 
 
-def test_jacobian(device):
-    x = normal(3, device=device)
-    close(func.jacobian(curve)(x), slope(host(x)))
-    both = func.jacobian(lambda x, y: x[:, None] * y, (0, 1))(x, x * 2)
-    assert [j.shape for j in both] == [(3, 3, 3), (3, 3, 3)]
-    close(both[0], np.einsum("ik,j->ijk", np.eye(3), 2 * host(x)))
-    assert func.jacobian(lambda x: x.sum())(x).shape == (3,)
-    assert func.jacobian(lambda x: x[:0])(x).shape == (0, 3)
-
-
-def test_hessian_and_hvp(device):
-    x, t = normal(3, device=device), normal(3, seed=2, device=device)
-
-    def f(x):
-        return (curve(x) ** 2).sum() + mg.exp(x[0] * x[1])
-
-    full = func.hessian(f)(x)
-    close(full, host(full).T)
-    step = 1e-5
-    for k in range(3):
-        nudge = Tensor(np.eye(3)[k] * step, device=device)
-        quotient = (host(func.grad(f)(x + nudge)) - host(func.grad(f)(x - nudge))) / (2 * step)
-        close(full[k], quotient, rtol=1e-8, atol=1e-9)
-    close(func.hvp(f, x, t), host(full) @ host(t))
-    close(func.jvp(func.grad(f), (x,), (t,))[1], host(full) @ host(t))
-    by_x, by_y = func.hvp(lambda x, y: (x * x * y).sum(), (x, t), (t, x))
-    close(by_x, 2 * host(t) * host(t) + 2 * host(x) * host(x))
-    close(by_y, 2 * host(x) * host(t))
+def test_arguments_may_be_arrays_and_numbers_and_others_are_passed_on():
+    x = np.array([1.0, 2.0])
+    close(func.grad(lambda x, y, power=2: (x ** power * y).sum())(x, 2.0, power=3), 6 * x ** 2)
+    close(func.vjp(lambda x: x.sum(), x)[1](), np.ones(2))
 
 
 @pytest.mark.parametrize(("function", "third"), [
@@ -218,20 +208,19 @@ def test_a_transform_inside_a_checkpoint_inside_a_transform():
 
 X = normal(3)
 WRONG = {
-    "no number": (lambda: func.grad(lambda x: x)(X), ValueError, r"one number, got shape \(3,\)"),
-    "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, r"one number, got float; return .* without \.item"),
+    "no number": (lambda: func.grad(lambda x: x)(X), ValueError, r"one number, got \(3,\)"),
+    "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, "one number, got 1.0"),
     "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "int64"),
     "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 .* 1 positional"),
-    "no pair": (lambda: func.grad(mg.exp, has_aux=True)(X), TypeError, "has_aux .* got a Tensor"),
     "other keys": (lambda: func.hvp(lambda d: d["a"].sum(), {"a": X}, {"b": X}), ValueError,
-                   r"hvp: tangents: .*\['a'\], got \['b'\]"),
+                   "hvp: tangents: .*'a'.*, got .*'b'"),
     "vjp of a number": (lambda: func.vjp(lambda x: 1.0, X), TypeError, "vjp: .* tensors, got float"),
-    "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError, "vjp: gradients .* of 2, got 1"),
+    "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError, "vjp: gradients"),
     "vjp shape": (lambda: func.vjp(curve, X)[1](X), ValueError, r"\(3,\).* \(4,\)"),
     "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals"),
-    "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tuple"),
-    "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "hessian: .* dict"),
-    "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "hvp: .* one number"),
+    "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tensor"),
+    "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "jacobian: "),
+    "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "grad: .* one number"),
 }
 
 

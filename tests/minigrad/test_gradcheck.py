@@ -131,18 +131,17 @@ clipped_in_place.gradient(x=lambda g, x: g * (x > 0))
 
 
 WRONG = {  # each with what the message must name
-    "off by a millionth": (cube(lambda g, x: g * (3 + 1e-5) * x * x), "input 0 ('x')"),
-    "g is forgotten": (cube(lambda g, x: 3 * x * x), "input 0 ('x')"),
-    "not a number": (cube(lambda g, x: g * x * np.nan), "input 0 ('x')"),
-    "infinite": (cube(lambda g, x: g * np.inf), "input 0 ('x')"),
+    "off by a millionth": (cube(lambda g, x: g * (3 + 1e-5) * x * x), "input 0 of shape"),
+    "g is forgotten": (cube(lambda g, x: 3 * x * x), "input 0 of shape"),
+    "not a number": (cube(lambda g, x: g * x * np.nan), "input 0 of shape"),
+    "infinite": (cube(lambda g, x: g * np.inf), "input 0 of shape"),
     "one element": (cube(lambda g, x: 3 * g * x * x * (1 + 0.01 * (x == x.max()))), "1 of 9 elements"),
-    "the second input": (product, "input 1 ('y')"),
-    "inputs without names": (lambda *xs: xs[0] * xs[1].detach(), "gradcheck: input 1 of shape (3, 3)"),
-    "a saved output is written": (cube(spoil_saved), "input 0 ('x')"),
+    "the second input": (product, "input 1 of shape"),
+    "a saved output is written": (cube(spoil_saved), "input 0 of shape"),
     "g is written": (cube(spoil_g), "wrote to the gradient"),
     "an input is written": (cube(spoil_input), "the backward pass wrote to input 0"),
     "an input is written by the forward": (clipped_in_place, "the function wrote to input 0"),
-    "the graph is cut": (lambda x: Tensor(np.tanh(x.data)), "input 0 ('x')"),
+    "the graph is cut": (lambda x: Tensor(np.tanh(x.data)), "input 0 of shape"),
     "it draws by itself": (lambda x: x * Tensor(DRAW.normal(size=3)), "different results"),
 }
 DRAW = np.random.default_rng(0)
@@ -151,7 +150,7 @@ DRAW = np.random.default_rng(0)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_gradients_are_found(name):
     function, said = WRONG[name]
-    inputs = [tensor(3, 3, seed=i) for i in range(2 if "second" in name or "names" in name else 1)]
+    inputs = [tensor(3, 3, seed=i) for i in range(2 if "second" in name else 1)]
     values = [x.numpy().copy() for x in inputs]
     with pytest.raises(GradcheckError, match=re.escape(said)) as caught:
         gradcheck(function, inputs)
@@ -167,7 +166,7 @@ def test_wrong_gradients_are_found(name):
 def test_what_is_wrong_at_the_second_order_only(rule):
     function, x = cube(rule), tensor(2, 2)
     assert gradcheck(function, x)
-    with pytest.raises(GradcheckError, match=r"gradgradcheck: input \d \('(x|g0)'\)"):
+    with pytest.raises(GradcheckError, match=r"gradgradcheck: input \d of shape"):
         gradgradcheck(function, x)
 
 
@@ -176,7 +175,7 @@ def test_the_message_names_input_index_numbers_and_ratio():
     wrong = cube(lambda g, x: 3 * g * x * x * np.array([[1.001, 1], [2, 1]]))
     with pytest.raises(GradcheckError) as caught:
         gradcheck(wrong, x)
-    assert re.search(r"input 0 \('x'\).* index \(1, 0\): .*ratio 2\D.*2 of 4 elements", str(caught.value))
+    assert re.search(r"input 0 .* index \(1, 0\): .*ratio 2\D.*2 of 4 elements", str(caught.value))
 
 
 def test_tolerances_are_kept():

@@ -89,6 +89,9 @@ def test_the_first_exception_in_order_is_raised_when_all_have_ended():
         parallel.run([partial(failing, 3), partial(failing, 4)])
     assert sorted(ended) == [1, 2, 3]  # after a failure nothing begins
     with parallel.threads(3):
+        with pytest.raises(KeyError, match="5"):
+            parallel.run([partial(failing, 5), *[lambda: ended.append(time.sleep(0.01))] * 100])
+        assert len(ended) < 50
         assert parallel.run([lambda: 1] * 3) == [1] * 3
 
 

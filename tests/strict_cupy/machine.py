@@ -72,10 +72,6 @@ class Device:
     def pci_bus_id(self) -> str:
         return f"0000:{self.id:02X}:00.0"
 
-    @property
-    def mem_info(self) -> tuple[int, int]:
-        return memory.limit - memory.held[self.id], memory.limit
-
     def synchronize(self) -> None:
         synchronizations["synchronize"] += 1
 

@@ -154,12 +154,6 @@ class Cupy(Namespace):
     def put_along_axis(self, arr: ndarray, indices: ndarray, values: Any, axis: int | None) -> None:
         call("put_along_axis", np.put_along_axis, arr, indices % length(arr, axis), values, axis)
 
-    def einsum(self, *operands: Any, **kwargs: Any) -> Any:
-        wrong = {key: value for key, value in kwargs.items() if key not in ("dtype", "optimize")}
-        if wrong:
-            raise TypeError(f"Did not understand the following kwargs: {wrong}")
-        return call("einsum", np.einsum, *operands, **kwargs)
-
     def array_equal(self, a1: ndarray, a2: ndarray, equal_nan: bool = False) -> Any:
         return wrap(np.asarray(np.array_equal(operand(a1), operand(a2), equal_nan)), [])
 

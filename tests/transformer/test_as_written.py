@@ -117,7 +117,7 @@ CHANGES = {
     "decoder.layers.0 has a method of its own": patched("decoder.layers.0", "forward"),
     "methods of MultiHeadAttention were replaced": patched_class,
     "methods of DecoderLayer were replaced": with_a_call_of_its_own,
-    "encoder.embedding has a Identity as dropout": with_a_part("encoder.embedding.dropout", nn.Identity()),
+    "encoder.embedding has a Sequential as dropout": with_a_part("encoder.embedding.dropout", nn.Sequential()),
     "the model has a Linear as adapter": with_a_part("adapter", nn.Linear(2, 2)),
     "decoder.layers.0 has no cross-attention": without_cross_attention,
     "decoder.layers.0.feed_forward has an activation of its own":

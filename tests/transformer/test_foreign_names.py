@@ -89,8 +89,8 @@ def tied():
 LEAVES = {
     "a buffer": (lambda: Tree(table=parameter(2, 3), count=Tensor(np.int64(3)), scale=parameter()),
                  ["table", "scale", "count"]),
-    "sequential": (lambda: nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.RMSNorm(3)),
-                   ["0.weight", "0.bias", "2.weight"]),
+    "sequential": (lambda: nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.LayerNorm(3)),
+                   ["0.weight", "0.bias", "2.weight", "2.bias"]),
     "a list": (lambda: Tree(a=nn.ModuleList([nn.Linear(2, 1, bias=False)])), ["a.0.weight"]),
     "attention below": (lambda: Tree(block=nn.ModuleList([MultiHeadAttention(4, 2)])),
                         ["block.0.in_proj_weight", "block.0.in_proj_bias", "block.0.out_proj.weight",

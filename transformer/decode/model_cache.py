@@ -126,25 +126,25 @@ class _Call:
         self.inputs: dict[Place, Tensor] = {}
         self.new: dict[Place, int] = {}
 
-    def operation(self, compose: Callable[..., Any] | None, op: Primitive, args: tuple[Any, ...]) -> Any:
+    def operation(self, compose: Callable[..., Any] | None, op: Primitive, args: tuple[Any, ...], values: Any) -> Any:
         """The output of `op`; for a projection of keys or values, that for all tokens so far."""
         role = self.cache.roles.get(id(args[1])) if op is linear else None
         if role is None:
-            return self.output(compose, op, args)
+            return self.output(compose, op, args, values)
         place = len(self.inputs) // len(ROLES), role
         if place in self.inputs:
             raise ValueError(f"KeyValueCache: an attention projects its {role} twice before its other projections")
         self.inputs[place] = args[0]
         if role == "query":
-            return self.output(compose, op, args)
+            return self.output(compose, op, args, values)
         if place in self.cache.memories:
             return as_tensor(self.of_memory(place, args[0]._data))
-        return as_tensor(self.joined(place, self.output(compose, op, args).data))
+        return as_tensor(self.joined(place, self.output(compose, op, args, values).data))
 
-    def output(self, compose: Callable[..., Any] | None, op: Primitive, args: tuple[Any, ...]) -> Any:
+    def output(self, compose: Callable[..., Any] | None, op: Primitive, args: tuple[Any, ...], values: Any) -> Any:
         """That of `op` itself, or of its composition where compositions run."""
         if compose is not None:
-            return compose(op, args)
+            return compose(op, args, values)
         with Setting(composing, lambda before: None):
             return op(*args)
 

@@ -104,7 +104,7 @@ class Trainer:
             limits.append(self.options.epochs * math.ceil(len(self.plan(0)) / self.options.accumulate))
         return min(limits) if limits else None
 
-    def _scheduler(self) -> optim.Scheduler:
+    def _scheduler(self) -> optim.LambdaLR:
         options, total = self.options, self.total_steps or 1
         warmup = max(1, options.warmup_steps)
         if self.total_steps is not None and warmup >= total:  # `doubts` tells so

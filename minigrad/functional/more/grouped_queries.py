@@ -23,7 +23,7 @@ def fold(queries: Any, group: int) -> Any:
 
 def unfold(queries: Any, group: int) -> Any:
     """What `fold` did, undone."""
-    note("group", group)
+    note(group=group)
     *lead, shared, length, width = queries.shape
     return queries.reshape((*lead, shared * group, length // group, width))  # (…, H/G, G·T, n) -> (…, H, T, n)
 

@@ -1,7 +1,6 @@
 """The last layer of a model and its loss as one operation: the cross-entropy of ``H Wᵀ + b``.
 
-As defined here it computes what `linear` and `cross_entropy` do. As one operation it has a faster body, whose gradient
-needs no array of the logits' shape: `minigrad.kernels.host.linear_cross_entropy`.
+It computes what `linear` and `cross_entropy` do, without the rows that do not count.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import numpy as np
 
 from minigrad.arguments import number, public
 from minigrad.device import xp
+from minigrad.device.sums import sum_over
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.linear import check_shapes, linear
@@ -21,17 +21,12 @@ from minigrad.ops.shape import rows
 from minigrad.tensor import as_tensor
 
 
-def linear_losses_by_steps(input: Any, weight: Any, bias: Any, target: Any, label_smoothing: float) -> Any:
-    """linear_losses as a composition: the logits, the loss of each row, their sum."""
-    return row_losses(linear(input, weight, bias), target, every_row(target), label_smoothing).sum()
-
-
 def every_row(target: Any) -> Any:
     """Booleans that count all rows."""
     return xp(target).ones(target.shape, dtype=bool)
 
 
-@primitive(floating=True, composition=linear_losses_by_steps, precision="float32", fresh=True)
+@primitive(floating=True, composite=True, precision="float32", fresh=True)
 def linear_losses(input, weight, bias, target, label_smoothing):
     """The sum of the losses of all rows of ``H Wᵀ + b``, as in `row_losses`.
 
@@ -41,10 +36,7 @@ def linear_losses(input, weight, bias, target, label_smoothing):
         target: N ids in [0, C), a host array.
         label_smoothing: ε
     """
-    check_shapes(input, weight, bias)
-    logits = input @ weight.mT  # x: (N, D) @ (D, C) -> (N, C)
-    if bias is not None:
-        logits = logits + bias
+    logits = linear(input, weight, bias)  # x: (N, C)
     losses, saved = row_losses.forward(logits, target, every_row(target), label_smoothing)
     return losses.sum(), Saved(logits=logits, top=saved.top, log_total=saved.log_total)
 
@@ -55,7 +47,7 @@ def linear_losses_gradient(g, input, weight, target, label_smoothing, saved):
     g_of_rows = xp(saved.logits).broadcast_to(g, target.shape)
     (grad_logits,) = row_losses_gradient(g_of_rows, saved.logits, target, every_row(target), label_smoothing, saved)
     # forward: x = H Wᵀ + b                     so here: dH = dx W,  dW = dxᵀ H,  db = Σ dx
-    return grad_logits @ weight, grad_logits.mT @ input, grad_logits.sum(axis=0)
+    return grad_logits @ weight, grad_logits.mT @ input, sum_over(grad_logits, 0)
 
 
 @public

@@ -8,8 +8,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import number, public_in_precision
-from minigrad.device import xp
-from minigrad.device.sums import widened
+from minigrad.device.sums import column_sums, narrowed, widened
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
@@ -17,30 +16,23 @@ from minigrad.functional.normalization import check_shapes
 from minigrad.ops.shape import rows
 
 
-def rms_norm_by_steps(input: Any, weight: Any, eps: float) -> Any:
-    """rms_norm as a composition of small operations."""
-    check_shapes("rms_norm", input, weight)
-    mean_square = tap("mean_square", ops.mean(input * input, axis=-1, keepdims=True))
-    out = tap("normalized", input / ops.sqrt(mean_square + eps))
-    return out if weight is None else out * weight
-
-
-@primitive(floating=True, composition=rms_norm_by_steps, fresh=True)
+@primitive(floating=True, composite=True, fresh=True)
 def _rms_norm(input, weight, eps):
     check_shapes("rms_norm", input, weight)
     wide = widened(input)
-    scale = 1 / xp(input).sqrt((wide * wide).mean(axis=-1, keepdims=True) + eps)
-    out = wide * scale  # x̂
+    mean_square = tap("mean_square", (wide * wide).mean(axis=-1, keepdims=True))
+    scale = 1 / ops.sqrt(mean_square + eps)
+    out = tap("normalized", wide * scale)  # x̂
     if weight is not None:
         out = out * weight
-    return out.astype(input.dtype, copy=False), Saved(scale=scale)
+    return narrowed(out, input.dtype), Saved(scale=scale)
 
 
 @_rms_norm.joint_gradient("input", "weight")
 def rms_norm_gradient(g, input, weight, saved):
     # forward: out = x̂ · weight             so here: dweight = Σ g x̂,  dx̂ = g · weight
     normalized = input * saved.scale
-    grad_weight = rows(g * normalized).sum(axis=0)
+    grad_weight = column_sums(rows(g * normalized))
     grad_normalized = g if weight is None else g * weight
     # forward: x̂ = x · scale                so here: dx = scale · (dx̂ - x̂ mean(dx̂ · x̂)),
     # where the mean is what reaches x through the scale.

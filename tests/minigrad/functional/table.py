@@ -33,6 +33,12 @@ def given(function: Callable[..., Any], *arguments: Any, **options: Any) -> Call
     return lambda *inputs: function(*inputs, *arguments, **options)
 
 
+def biased(attention: Callable[..., Any], *arguments: Any, **options: Any) -> Callable[..., Any]:
+    """An attention whose bias is an input, too; one of integers is refused."""
+    return lambda q, k, v, bias: attention(
+        q, k, v, *arguments, attn_bias=bias if bias.dtype.kind == "f" else bias.astype(np.float32), **options)
+
+
 def linear_loss(targets: Any, **options: Any) -> Callable[..., Any]:
     return lambda x, weight, bias=None: F.linear_cross_entropy(x, weight, np.array(targets), bias, **options)
 
@@ -109,7 +115,17 @@ CASES = [
          GROUPED),
     Case("attention, grouped queries, masked by head", given(attend, enable_gqa=True, attn_mask=DROPPED.repeat(2, 0)),
          GROUPED),
+    Case("attention biased", biased(attend), (*QKV, (3, 4))),
+    Case("attention biased by example and key, masked, causal, dropped, scaled",
+         biased(attend, attn_mask=MASK, is_causal=True, dropped=KEPT, dropout_p=0.25, scale=0.7),
+         (*HEADS, (2, 1, 1, 4))),
+    Case("attention biased, grouped queries, masked",
+         biased(attend, enable_gqa=True, attn_mask=MASK), (*GROUPED, (4, 3, 1))),
+    Case("attention biased by the head, broadcasting its leading axes", biased(attend),
+         ((2, 1, 3, 5), (2, 4, 5), (1, 1, 4, 3), (2, 2, 1, 1))),
     Case("heads", given(heads, 2), SIDE_BY_SIDE),
+    Case("heads biased, masked, dropped",
+         biased(heads, 2, attn_mask=MASK, dropped=KEPT, dropout_p=0.25), (*SIDE_BY_SIDE, (2, 3, 4))),
     Case("heads, masked by batch and head, dropped",
          given(heads, 2, attn_mask=DROPPED[:, None] | KEPT, dropped=DROPPED[:, None], dropout_p=0.3), SIDE_BY_SIDE),
     Case("heads to no keys", given(heads, 2), ((2, 3, 6), (2, 0, 6), (2, 0, 6))),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.special
 
-from minigrad import Tensor, grad, ones_like, stack
+from minigrad import Tensor, erf, erfc, grad, ones_like, stack
 from minigrad import functional as F
 from minigrad.kernels import only_definitions
 
@@ -49,6 +49,15 @@ def test_gelu_has_its_digits_far_below_zero(form):
     for create_graph in (True, False):
         slope = grad(out.sum(), x, create_graph=create_graph).numpy()
         np.testing.assert_allclose(slope, below + exact * density, rtol=1e-6, atol=1e-7 * (np.abs(far) < 1).max())
+
+
+@pytest.mark.parametrize(("function", "sign"), [(erf, 2), (erfc, -2)])
+def test_the_slopes_of_the_error_functions_have_their_digits_far_out(function, sign):
+    x = Tensor(np.linspace(-9, 9, 2001, dtype=np.float32), requires_grad=True)
+    expected = sign / math.sqrt(math.pi) * np.exp(-x.numpy().astype(np.float64) ** 2)
+    for create_graph in (False, True):
+        slope = grad(function(x).sum(), x, create_graph=create_graph).numpy()
+        np.testing.assert_allclose(slope, expected, rtol=1e-6)
 
 
 ACTIVATIONS = {"relu": F.relu, "sigmoid": F.sigmoid, "tanh": F.tanh, "silu": F.silu, "gelu": F.gelu,

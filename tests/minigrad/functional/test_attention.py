@@ -25,16 +25,18 @@ def qkv(batch=(2,), queries=3, keys=4, d=5, d_v=3, device="cpu"):
     return [Tensor(rng.normal(size=size), device=device, requires_grad=True) for size in sizes]
 
 
-def reference(q, k, v, mask=None, scale=None):
+def reference(q, k, v, mask=None, scale=None, bias=0.0):
     """The definition, row by row: a softmax over the keys that a query may attend to."""
     lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
     q, k, v = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (q, k, v))
     allowed = np.broadcast_to(True if mask is None else mask, (*lead, q.shape[-2], k.shape[-2]))
+    bias = np.broadcast_to(bias, allowed.shape)
     weights, out = np.zeros(allowed.shape), np.zeros((*lead, q.shape[-2], v.shape[-1]))
     for row in np.ndindex(allowed.shape[:-1]):
         seen = allowed[row]
         if seen.any():
             scores = k[row[:-1]][seen] @ q[row] * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+            scores = scores + bias[row][seen]
             e = np.exp(scores - scores.max())
             weights[(*row, seen)] = e / e.sum()
             out[row] = weights[row] @ v[row[:-1]]
@@ -44,23 +46,29 @@ def reference(q, k, v, mask=None, scale=None):
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(data=st.data(), batch=shapes.array_shapes(min_dims=0, max_dims=2, max_side=2), queries=st.integers(1, 4),
        keys=st.integers(1, 4), d=st.integers(1, 3), d_v=st.integers(1, 3), causal=st.booleans(),
-       scale=st.sampled_from([None, 0.3, 0.0]))
-def test_any_mask_of_any_shape(data, batch, queries, keys, d, d_v, causal, scale):
-    """Against the definition and between the two forms, to second order; masks broadcast from every side."""
+       scale=st.sampled_from([None, 0.3, 0.0]), biased=st.booleans())
+def test_any_mask_of_any_shape(data, batch, queries, keys, d, d_v, causal, scale, biased):
+    """Against the definition and between the two forms, to second order; masks and biases broadcast from every side."""
     full = (*batch, queries, keys)
-    drop = data.draw(st.integers(0, len(full)))
-    shape = tuple(n if data.draw(st.booleans()) else 1 for n in full[drop:])
-    mask = data.draw(shapes.arrays(np.bool_, shape))
+
+    def broadcasting():
+        drop = data.draw(st.integers(0, len(full)))
+        return tuple(n if data.draw(st.booleans()) else 1 for n in full[drop:])
+
+    mask = data.draw(shapes.arrays(np.bool_, broadcasting()))
     if mask.ndim == 2 and batch[:1] == (queries,):  # it would be ambiguous, unless causal
         mask = mask[(None,) * len(batch)]
     inputs = qkv(batch, queries, keys, d, d_v)
     allowed = np.broadcast_to(mask, full) & (np.tri(queries, keys, dtype=bool) if causal else True)
-    expected, expected_weights = reference(*[x.data for x in inputs], allowed, scale)
+    bias = Tensor(np.random.default_rng(1).normal(size=broadcasting()), requires_grad=True) if biased else None
+    expected, expected_weights = reference(*[x.data for x in inputs], allowed, scale, bias.data if biased else 0.0)
+    options = {"is_causal": causal, "scale": scale, "attn_bias": bias}
+    inputs += [bias] if biased else []
     found = []
     for enabled in (True, False):
         with fused(enabled):
-            out = attend(*inputs, mask, is_causal=causal, scale=scale)
-            by_weights, weights = attend(*inputs, mask, is_causal=causal, scale=scale, return_weights=True)
+            out = attend(*inputs[:3], mask, **options)
+            by_weights, weights = attend(*inputs[:3], mask, return_weights=True, **options)
         np.testing.assert_allclose(weights.numpy(), expected_weights, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(by_weights.numpy(), expected, rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(out.numpy(), expected, rtol=1e-10, atol=1e-12)

@@ -77,6 +77,16 @@ def test_masked_cells_have_a_gradient_of_the_weight_but_none_of_the_score(traced
     assert (np.abs(dweights[seeing]) > 1e-6).all()
 
 
+def test_the_gradient_of_a_bias_is_that_of_the_scores(traced, mask, form):
+    """Without the scale, 0 in masked cells, and the sum over the axes along which it broadcasts."""
+    full, by_head = (Tensor(np.zeros(shape), requires_grad=True) for shape in ((2, 3, 4, 5), (3, 1, 1)))
+    out = functional.scaled_dot_product_attention(*operands(), mask, attn_bias=full + by_head)
+    of_full, of_heads = (g.numpy() for g in grad(loss_of(out), [full, by_head]))
+    np.testing.assert_allclose(of_full, traced["scaled"][1], rtol=1e-12, atol=1e-14)
+    np.testing.assert_array_equal(of_full[~allowed(mask)], 0)
+    np.testing.assert_allclose(of_heads, of_full.sum(axis=(0, 2, 3), keepdims=True)[0], atol=1e-13)
+
+
 def test_the_gradient_of_a_key_bias_is_zero(mask, form):
     """A bias adds q·b to a whole row of scores, and softmax does not see what is added to a whole row."""
     q, k, v = operands()

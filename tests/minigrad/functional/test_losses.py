@@ -1,4 +1,4 @@
-"""The squared error in closed form. Derivatives: see test_twins.py."""
+"""The squared error in closed form. Derivatives: see test_every_functional.py."""
 
 import numpy as np
 import pytest

@@ -78,6 +78,12 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
         (((2, 6, 3, 5), (2, 4, 4, 5), (2, 4, 4, 5)), "6 heads .* 4 heads"),
         (((2, 6, 3, 5), (2, 2, 4, 5), (2, 3, 4, 5)), "key has 2 heads and value 3"),
         (((3, 5), (4, 5), (4, 5)), "axis of heads"))],
+    *[(ATTENTION, TypeError, "attn_bias must be .*attn_mask", lambda bias=bias: attend(*QKV, attn_bias=bias))
+      for bias in (np.ones((3, 4), bool), Tensor(np.zeros((3, 4), int)), [[0.5] * 4] * 3)],
+    *[(ATTENTION, ValueError, r"attn_bias .*\(2, 3, 4\)", lambda shape=shape: attend(*QKV, attn_bias=ones(*shape)))
+      for shape in ((4, 3), (2, 1, 3, 4))],
+    (HEADS, ValueError, r"attn_bias .*\(2, 2, 3, 3\)", lambda: heads(*SIDE_BY_SIDE, attn_bias=ones(2, 3, 3, 1))),
+    (HEADS, TypeError, "attn_bias", lambda: heads(*SIDE_BY_SIDE, attn_bias=np.ones((3, 3), bool))),
     (ATTENTION, ValueError, "probability", lambda: attend(*QKV, dropout_p=1.0)),
     (HEADS, ValueError, "probability", lambda: heads(*SIDE_BY_SIDE, dropout_p=1.0)),
     (HEADS, ValueError, "num_heads", lambda: heads(*SIDE_BY_SIDE, num_heads=0)),

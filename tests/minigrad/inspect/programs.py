@@ -72,7 +72,7 @@ class Checkpointed(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(2)])
+        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(2)])
         self.blocks[1][0].weight = self.blocks[0][0].weight
 
     def forward(self, x):

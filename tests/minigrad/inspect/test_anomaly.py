@@ -178,7 +178,6 @@ def test_data_that_was_written_to_unnoticed(values):
     lambda x, ids: x[ids], lambda x, ids: x[ids, :1], lambda x, ids: x.take(ids, 0), lambda x, ids: F.embedding(ids, x),
     lambda x, ids: x.gather(0, ids[:, None]),
     lambda x, ids: F.cross_entropy(x[:2], ids), lambda x, ids: F.nll_loss(x[:2], ids),
-    lambda x, ids: x.index_put((ids,), 0.0),
     lambda x, ids: F.one_hot(ids, 3) * x[:2]])
 def test_indices_and_target_ids_may_change_at_once(use):
     """They are copied: nothing is to be noticed, since the gradient is right."""

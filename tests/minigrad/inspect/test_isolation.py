@@ -18,8 +18,7 @@ from tests.minigrad.inspect.programs import leaf
 def test_importing_minigrad_does_not_load_the_tools():
     program = """
 import sys, minigrad
-assert not {"minigrad.inspect", "minigrad.tensor.notebook"} & sys.modules.keys()
-minigrad.Tensor([1.0])._repr_html_()
+assert "minigrad.inspect" not in sys.modules
 assert minigrad.profile is minigrad.inspect.profile
 """
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -50,21 +50,21 @@ def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     own = module.scale
     for values in ({"tied": SCALE}, {"scale": SCALE, "tied": SCALE}):
         assert functional_call(module, values, X).tolist() == [15.0, 27.0]
-    with pytest.raises(ValueError, match="'scale' and 'tied' are tied"):
+    with pytest.raises(ValueError, match="'tied' is tied"):
         functional_call(module, {"scale": SCALE, "tied": SCALE.clone()}, X)
     with pytest.raises(TypeError, match="mul"):
         functional_call(module, {"tied": SCALE}, "text")
     assert module.scale is module.tied is own
 
 
-@pytest.mark.parametrize(("values", "kind", "said"), [
-    ({"scale": 3.0}, TypeError, "'scale' .* float"),
-    ({"shift": Tensor([1.0])}, ValueError, r"'shift' .*\(2,\).*\(1,\)"),
-    ({"bias": SCALE}, ValueError, "Affine has no parameter 'bias'"),
+@pytest.mark.parametrize(("values", "said"), [
+    ({"scale": 3.0}, r"'scale' .*\(2,\).*\(\)"),
+    ({"shift": Tensor([1.0])}, r"'shift' .*\(2,\).*\(1,\)"),
+    ({"bias": SCALE}, "Affine has no parameter 'bias'"),
 ])
-def test_wrong_values(values, kind, said):
+def test_wrong_values(values, said):
     module = Affine()
-    with pytest.raises(kind, match=f"functional_call: .*{said}"):
+    with pytest.raises(ValueError, match=f"functional_call: .*{said}"):
         functional_call(module, values, X)
     assert module(X).tolist() == [12.0, 23.0]
 

@@ -112,9 +112,9 @@ def test_gradients_are_the_same_with_hooks_and_without_to_second_order():
 
 
 @pytest.mark.parametrize(("hook", "said"), [
-    (lambda m, gi, go: (gi[1], gi[0]), r"entry 0 .*\(2,\)"),
-    (lambda m, gi, go: gi[:1], "2 entries, got 1"),
-    (lambda m, gi, go: (gi[0], None), "entry 1 .* NoneType"),
+    (lambda m, gi, go: (gi[1], gi[0]), r"\[\(2,\), \(1,\)\], got \[\(1,\), \(2,\)\]"),
+    (lambda m, gi, go: gi[:1], r"got \[\(2,\)\]"),
+    (lambda m, gi, go: (gi[0], None), r"got \[\(2,\), None\]"),
 ])
 def test_what_a_backward_hook_may_not_return(hook, said):
     mix = Mix()

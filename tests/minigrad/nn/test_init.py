@@ -35,7 +35,7 @@ def test_spread(fill, bound, mean, deviation):
 
 def test_constants():
     tensor = Tensor(np.full((2, 2), 9.0))
-    for fill, value in ((init.ones_, 1.0), (init.zeros_, 0.0), (lambda t: init.constant_(t, 0.3), 0.3)):
+    for fill, value in ((init.ones_, 1.0), (init.zeros_, 0.0)):
         np.testing.assert_array_equal(fill(tensor).numpy(), np.full((2, 2), value))
 
 
@@ -54,6 +54,8 @@ def test_one_seed_one_model(name, device):
 
 @pytest.mark.parametrize(("mistake", "said"), [
     (lambda: init.xavier_uniform_(Tensor(np.zeros(3))), r"xavier_uniform_: .* \(3,\)"),
+    (lambda: init.uniform_(Tensor(np.zeros(3)), 1.0, 0.0), "high - low"),
+    (lambda: init.normal_(Tensor(np.zeros(3)), 0.0, -1.0), "scale"),
     (lambda: init.xavier_uniform_(Tensor(np.zeros((0, 3)))), r"xavier_uniform_: .* \(0, 3\)"),
 ])
 def test_mistakes_are_named(mistake, said):

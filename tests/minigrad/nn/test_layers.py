@@ -12,8 +12,7 @@ X = DRAW.normal(size=(2, 4, 6)) * 2
 IDS = np.array([[0, 6, 3], [3, 3, 1]])
 
 PLAIN = [  # the layer, its function, options of both
-    (nn.ReLU, F.relu, {}), (nn.GELU, F.gelu, {}), (nn.GELU, F.gelu, {"approximate": "tanh"}), (nn.SiLU, F.silu, {}),
-    (nn.Sigmoid, F.sigmoid, {}), (nn.Tanh, F.tanh, {}),
+    (nn.ReLU, F.relu, {}), (nn.GELU, F.gelu, {}), (nn.GELU, F.gelu, {"approximate": "tanh"}),
 ]
 
 
@@ -39,11 +38,6 @@ LEARNING = {  # how a layer is made, what it computes, its input, the shapes in 
         {"weight": (6,)}),
     "LayerNorm(6, eps=1e-05, elementwise_affine=False)": (
         lambda: nn.LayerNorm(6, elementwise_affine=False), lambda m, x: F.layer_norm(x), X, {}),
-    "RMSNorm(6, eps=None, elementwise_affine=True)  # 6 parameters": (
-        lambda: nn.RMSNorm(6), lambda m, x: F.rms_norm(x, m.weight), X, {"weight": (6,)}),
-    "RMSNorm(6, eps=0.1, elementwise_affine=False)": (
-        lambda: nn.RMSNorm(6, 0.1, False), lambda m, x: F.rms_norm(x, eps=0.1), X, {}),
-    "Identity()": (lambda: nn.Identity(54, unused=True), lambda m, x: x, X, {}),
     "Dropout(p=0.0)": (lambda: nn.Dropout(0.0), lambda m, x: x, X, {}),
 }
 
@@ -70,15 +64,14 @@ def test_linear_begins_as_pytorchs():
     for values in (before, layer.bias.data):
         assert 0.099 < np.abs(values).max() <= 0.1
         assert values.var() == pytest.approx(0.01 / 3, rel=0.1)
-    layer.reset_parameters()
-    assert (layer.weight.data != before).mean() > 0.99
+    assert (nn.Linear(100, 400).weight.data != before).mean() > 0.99
     minigrad.manual_seed(1)
     np.testing.assert_array_equal(nn.Linear(100, 400).weight.data, before)
 
 
 def test_norms_begin_as_the_plain_ones_and_an_embedding_as_normal_draws():
     norm = nn.LayerNorm(2)
-    assert (norm.weight.tolist(), norm.bias.tolist(), nn.RMSNorm(2).weight.tolist()) == ([1, 1], [0, 0], [1, 1])
+    assert (norm.weight.tolist(), norm.bias.tolist()) == ([1, 1], [0, 0])
     minigrad.manual_seed(1)
     table = nn.Embedding(1000, 8).weight.data
     assert table.mean() == pytest.approx(0, abs=0.05)

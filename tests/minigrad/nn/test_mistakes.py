@@ -12,18 +12,15 @@ from tests.minigrad.nn.model import Block
 X = Tensor(np.ones((2, 4, 7)))
 
 MAKING = [
-    (lambda: nn.Linear(0, 3), ValueError, "Linear: in_features .* got 0"),
-    (lambda: nn.Linear(3, 2.0), TypeError, "Linear: out_features .* float"),
+    (lambda: nn.Linear(0, 3), ValueError, "a size .* got 0"),
+    (lambda: nn.Linear(3, 2.0), TypeError, "a size .* float"),
     (lambda: nn.Embedding(3, 3, padding_idx=3), ValueError, "Embedding: padding_idx .* got 3"),
-    (lambda: nn.LayerNorm((3, 4)), TypeError, "LayerNorm: normalized_shape .* tuple"),
+    (lambda: nn.LayerNorm((3, 4)), TypeError, "a size .* tuple"),
     (lambda: nn.Dropout(1.0), ValueError, "Dropout: .* 1"),
     (lambda: nn.LayerNorm(3, "1"), TypeError, "LayerNorm: eps .* str"),
-    (lambda: nn.RMSNorm(3, "1"), TypeError, "RMSNorm: eps .* str"),
     (lambda: nn.Dropout("1"), TypeError, "Dropout: .* str"),
-    (lambda: nn.init.uniform_(X, 0.0, "1"), TypeError, "uniform_: b .* str"),
-    (lambda: nn.init.normal_(X, 0.0, -1.0), ValueError, "normal_: std .* -1"),
     (lambda: nn.Linear(7, 2, size=3), TypeError, r"Linear.__init__\(\) got an unexpected keyword argument 'size'"),
-    (lambda: nn.GELU("sigmoid"), ValueError, "GELU: .* 'sigmoid'"),
+    (lambda: nn.GELU("sigmoid")(X), ValueError, "gelu: .* 'sigmoid'"),
     (lambda: nn.Parameter(np.array([1])), TypeError, "floating"),
     (lambda: Block().to("gpu"), ValueError, "'gpu'"),
     (lambda: Block().to(dtype=np.int64), TypeError, "Block.to: dtype .* int64"),
@@ -47,27 +44,27 @@ def test_a_device_that_there_is_not_changes_nothing():
     assert {t.device for t in block.parameters()} == {"cpu"}
 
 
-def test_forgetting_super_init_is_named():
+def test_forgetting_super_init_does_no_harm():
     class Forgetful(nn.Module):
-        def __init__(self, fill):
-            self.size = 3
-            fill(self)
+        def __init__(self):
+            self.part = nn.Linear(2, 1)
+            self.register_buffer("table", minigrad.ones((2,)))
 
-    with pytest.raises(AttributeError, match=r"Forgetful.part: .* ModuleList before super\(\)"):
-        Forgetful(lambda module: setattr(module, "part", nn.ModuleList()))
-    with pytest.raises(AttributeError, match=r"Forgetful.register_buffer\('table'\): call super"):
-        Forgetful(lambda module: module.register_buffer("table", minigrad.ones((2,))))
+    assert list(Forgetful().state_dict()) == ["table", "part.weight", "part.bias"]
+    assert list(nn.Linear(2, 1).named_buffers()) == []
 
 
 def test_a_parameter_stays_one_and_a_buffer_a_tensor():
     block = Block()
     for wrong in (minigrad.ones((3,)), 1.0):
-        with pytest.raises(TypeError, match=rf"Block.scale is a Parameter .* {type(wrong).__name__}"):
+        with pytest.raises(TypeError, match=rf"Block.scale .* Parameter .* {type(wrong).__name__}"):
             block.scale = wrong
-    with pytest.raises(TypeError, match=r"Block.offset is a buffer .* ndarray"):
+    with pytest.raises(TypeError, match=r"Block.offset .* Tensor .* ndarray"):
         block.offset = np.ones(3)
     block.offset = minigrad.zeros((3,))
     assert dict(block.named_buffers())["offset"] is block.offset
+    block.offset = nn.Parameter(np.zeros(3, np.float32))
+    assert "offset" not in dict(block.named_parameters())  # it is not learnt
     assert "scale" in dict(block.named_parameters())
 
 
@@ -79,12 +76,10 @@ def test_modules_in_a_plain_container_would_be_lost(hide):
     block.parts = hide("anything else")
 
 
-@pytest.mark.parametrize(("name", "value", "error"), [
-    ("forward", minigrad.ones((1,)), ValueError), ("a.b", minigrad.ones((1,)), ValueError),
-    ("fresh", np.ones(1), TypeError),
-])
-def test_buffers_have_good_names_and_are_tensors(name, value, error):
+@pytest.mark.parametrize(("name", "value"), [("fresh", np.ones(1)), ("scale", minigrad.ones((3,)))])
+def test_a_buffer_is_a_tensor_and_takes_no_parameters_place(name, value):
     block = Block()
-    with pytest.raises(error, match=r"register_buffer"):
+    with pytest.raises(TypeError, match=name):
         block.register_buffer(name, value)
     assert [n for n, _ in block.named_buffers()] == ["offset"]
+    assert "scale" in dict(block.named_parameters())

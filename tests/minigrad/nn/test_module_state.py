@@ -66,7 +66,7 @@ def test_a_state_that_does_not_fit_changes_nothing():
     with pytest.raises(ValueError, match=r"^Model.load_state_dict: ") as caught:
         model.load_state_dict(state)
     assert all(said in str(caught.value) for _, _, said in WRONG)
-    with pytest.raises(TypeError, match=r"count .* list"):
+    with pytest.raises(TypeError, match=r"count .*list"):
         model.load_state_dict({**before, "count": [7]})
     with pytest.raises(TypeError, match=r"by name, expected, got str; .*load_tensors\(path\)"):
         model.load_state_dict("model.safetensors", strict=False)

@@ -19,12 +19,11 @@ class Own(nn.Module):
         super().__init__()
         self.drawn, self.constant = (nn.Parameter(np.zeros((3, 2), np.float32)) for _ in range(2))
         init.xavier_uniform_(self.drawn)
-        init.constant_(self.constant, 7.0)
+        init.ones_(self.constant)
 
 
 MODULES = [
-    lambda: nn.Linear(3, 4), lambda: nn.Embedding(5, 3, padding_idx=1), lambda: nn.LayerNorm(4), lambda: nn.RMSNorm(4),
-    Own,
+    lambda: nn.Linear(3, 4), lambda: nn.Embedding(5, 3, padding_idx=1), lambda: nn.LayerNorm(4), Own,
 ]
 
 
@@ -37,7 +36,7 @@ def test_nothing_is_drawn_and_the_loaded_module_is_the_same(make):
     for parameter in module.parameters():
         values = np.unique(parameter.numpy())  # zeros, or a constant of the module
         assert len(values) == 1
-        assert values[0] in (0, 1, 7)
+        assert values[0] in (0, 1)
     module.load_state_dict(whole.state_dict())
     for mine, other in zip(module.parameters(), whole.parameters(), strict=True):
         np.testing.assert_array_equal(mine.numpy(), other.numpy())

@@ -1,14 +1,15 @@
-"""A row of the table of operations: the op on tensors, the same in NumPy, and arrays to try both on."""
+"""A row of the table of operations: an expression of x, y and z, in minigrad and in NumPy; and arrays for these."""
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.special
 
-import minigrad as mg
-from minigrad import Tensor
+from minigrad import Tensor, ops
 from minigrad.device import to_numpy
 
 Array = np.ndarray[Any, Any]
@@ -25,38 +26,51 @@ class Row:
     arrays: tuple[Array, ...]
     differentiable: bool = True
     view: bool = False  # the output may share memory with an input, and the op's documentation says so
-    out_dtype: Any = None  # None: that of the inputs
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def out_dtype(self) -> Any:
+        """That of the output; None if it is that of the inputs."""
+        dtype = np.asarray(self.reference(*self.arrays)).dtype
+        return None if dtype.kind == "f" else dtype
 
     def tensors(self, device: str = "cpu", dtype: Any = np.float64) -> list[Tensor]:
         return [Tensor(array, dtype=dtype, device=device, requires_grad=self.differentiable) for array in self.arrays]
 
 
-def row(name: str, op: Callable[..., Any], reference: Callable[..., Any], *arrays: Array, ops: str = "",
-        **options: Any) -> Row:
-    """A row; it is there for the ops named, by default for the one that its name begins with."""
-    return Row(name, tuple(ops.split()) or (name.replace(",", "").split()[0],), op, reference, arrays, **options)
+def row(expression: str, *arrays: Array, like: str = "", **options: Any) -> Row:
+    """The row of an expression, which NumPy spells `like` that, if not in the same way.
+
+    In it ``np`` is NumPy, and ``c(values, x)`` an array or a tensor of constants, where x is.
+    """
+    found = tuple(name for name in re.findall(r"[a-z]\w*", expression) if name in ops.OPERATIONS)
+    shapes = " ".join(str(array.shape) for array in arrays)
+    return Row(f"{expression} {shapes}", found or ("getitem",), function(expression),
+               function(like or expression, {**vars(scipy.special), **vars(np)}), arrays, **options)
 
 
-def alike(name: str, array: Array, *arguments: Any, reference: Callable[..., Any] | None = None,
-          keywords: dict[str, Any] | None = None, **options: Any) -> Row:
-    """A row for a function of minigrad that NumPy has (or `reference` is), called with the same arguments."""
-    named = keywords or {}
-    shown = [str(a) for a in arguments] + [f"{key}={value}" for key, value in named.items()]
-    return row(" ".join([name, ", ".join(shown)]).strip(), lambda x: getattr(mg, name)(x, *arguments, **named),
-               lambda x: (reference or getattr(np, name))(x, *arguments, **named), array, ops=name, **options)
+def function(expression: str, names: dict[str, Any] | None = None) -> Any:
+    """The function of x, y and z that an expression of these `names` is, by default those of the operations."""
+    names = {**(vars(ops) if names is None else names), "np": np, "c": constant, "inf": math.inf, "nan": math.nan}
+    return eval(f"lambda x, y=None, z=None: {expression}", names)  # noqa: S307 - of our own writing
+
+
+def rows(table: dict[str, Any], **options: Any) -> list[Row]:
+    """A row for each expression: with an operand, with a tuple of them, or with a list of such."""
+    return [row(expression, *(given if isinstance(given, tuple) else (given,)), **options)
+            for expression, several in table.items() for given in (several if isinstance(several, list) else [several])]
 
 
 def host(tensor: Tensor) -> Array:
     return to_numpy(tensor.data)
 
 
-def constant(values: Any, like: Tensor) -> Tensor:
-    """A tensor on the device of `like`, and of its dtype unless it holds integers; it requires no gradient."""
-    tensor = Tensor(values, device=like.device)
-    return tensor.astype(like.dtype) if tensor.dtype.kind == "f" else tensor
+def constant(values: Any, like: Any) -> Any:
+    """A tensor on the device of `like`, or an array if that is one, and of its dtype unless it holds integers."""
+    found: Any = Tensor(values, device=like.device) if isinstance(like, Tensor) else np.asarray(values)
+    return found.astype(like.dtype) if found.dtype.kind == "f" else found
 
 
 # --------------------------------------------------------------------------- arrays, each from its own seed

@@ -1,148 +1,111 @@
-"""The table: every operation, with shapes and arguments that exercise its rule."""
+"""The table: every operation, with shapes and arguments that exercise its rule.
 
-import math
+A name of `minigrad.ops.elementwise` has a row by being there. Any other has an expression below.
+"""
 
 import numpy as np
 import scipy.special
 
-import minigrad as mg
 from minigrad import ops
 
-from tests.minigrad.ops.row import Row, alike, constant, distinct, nonzero, normal, positive, row
-from tests.minigrad.ops.rows_elementwise import ROWS_ELEMENTWISE
-from tests.minigrad.ops.rows_indexing import ROWS_INDEXING
-from tests.minigrad.ops.rows_reduction import ROWS_REDUCTION
-from tests.minigrad.ops.rows_shape import ROWS_SHAPE
+from tests.minigrad.ops.row import Row, distinct, nonzero, normal, positive, row, rows
 
-HALF_LINE = np.array([[True, False, True], [False, False, True]])
-ZEROS_AND_OTHERS = np.array([[0.0, 1.0], [-2.0, 0.5]])
-IDS = np.array([[2, 0, 2], [1, -1, 0]])
 
+def of_each_element(name):
+    """A row for an operation of each element: its reference has its name in NumPy or SciPy, or is `ELSEWHERE`."""
+    op, reference = ops.OPERATIONS[name], ELSEWHERE.get(name) or getattr(np, name, None) or getattr(scipy.special, name)
+    for make in (nonzero, positive):  # of both signs, where the function has a domain for that
+        arrays = [make(2, 3, seed=seed) for seed in range(len(op.parameters))]
+        with np.errstate(invalid="ignore"):
+            if np.isfinite(reference(*arrays)).all():
+                break
+    return Row(name, (name,), op, reference, tuple(arrays), differentiable=bool(op.inputs))
+
+
+ELSEWHERE = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+    "relu": lambda x: np.maximum(x, 0), "sigmoid": scipy.special.expit,
+}
+EXPLICIT = {"where", "clip", "round", "zeros_like", "bitwise_and", "bitwise_or", "bitwise_not"}
+NAMES = [name for name, op in ops.OPERATIONS.items() if op.__module__ == "minigrad.ops.elementwise"]
+BY_NAME = [of_each_element(name) for name in NAMES if name not in EXPLICIT]
+BINARY = {row.name: (row.op, row.reference) for row in BY_NAME if len(row.arrays) == 2 and row.differentiable}
+
+X, Y, POSITIVE, NONZERO, NUMBER = normal(2, 3), normal(2, 3, seed=1), positive(2, 3), nonzero(2, 3), distinct()
+DEEP, DISTINCT, MANY = normal(2, 3, 2), distinct(2, 3, 2), distinct(3, 4)
+HALF = "c([[True, False, True], [False, False, True]], x)"
+WHOLE = "c([[0.0, 1, 2], [3, -1, -2]], x)"
 
 ELEMENTWISE = [
-    row("add", lambda x, y: x + y, np.add, normal(2, 3), normal(2, 3, seed=1)),
-    row("sub", lambda x, y: x - y, np.subtract, normal(2, 3), normal(2, 3, seed=1)),
-    row("sub from a number", lambda x: 2 - x, lambda x: 2 - x, normal(2, 3)),
-    row("mul", lambda x, y: x * y, np.multiply, normal(2, 3), normal(2, 3, seed=1)),
-    row("div", lambda x, y: x / y, np.divide, normal(2, 3), nonzero(2, 3, seed=1)),
-    row("div a number", lambda x: 2 / x / 3, lambda x: 2 / (3 * x), nonzero(2, 3)),
-    row("neg", lambda x: -x, np.negative, normal(2, 3)),
-    row("power", lambda x, y: x ** y, np.power, positive(2, 3), normal(2, 3, seed=1)),
-    row("power 2", lambda x: x ** 2, np.square, normal(2, 3)),
-    row("power -1.5", lambda x: x ** -1.5, lambda x: x ** -1.5, positive(2, 3)),
-    row("power of a number", lambda x: 2.5 ** x, lambda x: 2.5 ** x, normal(2, 3)),
-    row("power by constants", lambda x: x ** constant([[0.0, 1, 2], [3, -1, -2]], x),
-        lambda x: x ** np.array([[0.0, 1, 2], [3, -1, -2]]), nonzero(2, 3)),
-    row("exp", mg.exp, np.exp, normal(2, 3)),
-    row("log", mg.log, np.log, positive(2, 3)),
-    row("sqrt", mg.sqrt, np.sqrt, positive(2, 3)),
-    row("tanh", mg.tanh, np.tanh, normal(2, 3)),
-    row("sigmoid", mg.sigmoid, lambda x: 1 / (1 + np.exp(-x)), normal(2, 3)),
-    row("erf", mg.erf, scipy.special.erf, normal(2, 3)),
-    row("erfc", mg.erfc, scipy.special.erfc, normal(2, 3)),
-    row("relu", mg.relu, lambda x: np.maximum(x, 0), nonzero(2, 3)),
-    row("absolute", mg.absolute, np.abs, nonzero(2, 3)),
-    row("maximum", mg.maximum, np.maximum, distinct(2, 3), distinct(2, 3, seed=1) + 0.05),
-    row("maximum with a number", lambda x: mg.maximum(mg.maximum(x, -0.1), np.float64(0.1)),
-        lambda x: np.maximum(x, 0.1), distinct(2, 3)),
-    row("minimum", mg.minimum, np.minimum, distinct(2, 3), distinct(2, 3, seed=1) + 0.05),
-    row("clip", lambda x: mg.clip(x, -0.1, 0.2), lambda x: np.clip(x, -0.1, 0.2), distinct(3, 4)),
-    row("clip below", lambda x: x.clip(min=0), lambda x: np.clip(x, 0, None), distinct(3, 4)),
-    row("clip above", lambda x: x.clip(max=np.float64(0.2)), lambda x: np.clip(x, None, 0.2), distinct(3, 4)),
-    row("where", lambda x, y: mg.where(constant(HALF_LINE, x), x, y), lambda x, y: np.where(HALF_LINE, x, y),
-        normal(2, 3), normal(2, 3, seed=1)),
-    *(row(f"where {chosen} {x} {y}", lambda x, y, c=chosen: mg.where(constant(normal(*c) > 0, x), x, y),
-          lambda x, y, c=chosen: np.where(normal(*c) > 0, x, y), normal(*x), normal(*y, seed=1))
-      for chosen, x, y in [((2, 1), (3,), ()), ((), (2, 3), (1, 3)), ((3,), (1,), (2, 1)), ((1,), (), ())]),
-    row("where with numbers", lambda x: mg.where(x > 0, x, -1.0) + mg.where(x > 0, 2, x),
-        lambda x: np.where(x > 0, x, -1.0) + np.where(x > 0, 2, x), nonzero(2, 3)),
-    row("masked_fill", lambda x: mg.masked_fill(x, constant(HALF_LINE[:, :1], x), 7.0),
-        lambda x: np.where(HALF_LINE[:, :1], 7.0, x), normal(2, 3)),
-    row("masked_fill, both broadcast", lambda x: mg.masked_fill(x, constant(HALF_LINE[:, :1], x), 7.0),
-        lambda x: np.where(HALF_LINE[:, :1], 7.0, x), normal(3)),
-    row("astype", lambda x: x.astype(np.float64).astype(x.dtype), lambda x: x, normal(2, 3)),
-    row("to_device", lambda x: x.to("cpu") * 2, lambda x: x * 2, normal(2, 3)),
+    *BY_NAME,
+    *rows({
+        "2 - x": X, "2 / x / 3": NONZERO, "x ** 2": X, "x ** -1.5": POSITIVE, "2.5 ** x": X, f"x ** {WHOLE}": NONZERO,
+        "7.3 % x + remainder(x, 0.4)": NONZERO, "maximum(maximum(x, -0.1), np.float64(0.1))": distinct(2, 3),
+        "clip(x, -0.1, 0.2)": MANY, "x.clip(min=0)": MANY, "x.clip(max=np.float64(0.2))": MANY,
+        "clip(x, y, z)": (distinct(2, 3), distinct(2, 3, seed=1) - 0.1, distinct(2, 3, seed=2) + 0.15),
+        "clip(x, y, 0.1)": (distinct(2, 3), distinct(2, 3, seed=1)),
+        f"where({HALF}, x, y)": (X, Y), "where(x > 0, x, -1.0) + where(x > 0, 2, x)": NONZERO,
+        "where(c([[True], [False]], x), x, y)": (normal(3), normal()),
+        "where(c(True, x), x, y)": (X, normal(1, 3)),
+        "where(c([True, False, True], x), x, y)": (normal(1), normal(2, 1)),
+        "where(c([True], x), x, y)": (normal(), normal(seed=1)),
+    }),
+    *(row(f"masked_fill(x, {HALF}[:, :1], 7.0)", x, like=f"where({HALF}[:, :1], 7.0, x)") for x in (X, normal(3))),
+    row("x.astype(np.float64).astype(x.dtype)", X, like="x * 1"),
+    row("to_device(x, 'cpu') * 2", X, like="x * 2"),
 ]
 
-NO_GRADIENT = [
-    *(row(name, op, reference, np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 5, 3], [2, 7, 6]]),
-          differentiable=False, out_dtype=bool)
-      for name, op, reference in [
-          ("equal", lambda x, y: x == y, np.equal), ("not_equal", lambda x, y: x != y, np.not_equal),
-          ("less", lambda x, y: x < y, np.less), ("less_equal", lambda x, y: x <= y, np.less_equal),
-          ("greater", lambda x, y: x > y, np.greater), ("greater_equal", lambda x, y: x >= y, np.greater_equal)]),
-    *(row(name, getattr(ops, name), getattr(np, name), ZEROS_AND_OTHERS, ZEROS_AND_OTHERS.T, differentiable=False,
-          out_dtype=bool) for name in ("logical_and", "logical_or")),
-    row("logical_not", ops.logical_not, np.logical_not, ZEROS_AND_OTHERS, differentiable=False, out_dtype=bool),
-    row("bitwise_and", lambda x, y: (x > 0) & (y > 0), lambda x, y: (x > 0) & (y > 0), normal(3, 4),
-        normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
-    row("bitwise_or", lambda x, y: (x > 0) | (y > 0), lambda x, y: (x > 0) | (y > 0), normal(3, 4),
-        normal(3, 4, seed=1), differentiable=False, out_dtype=bool),
-    row("bitwise_not", lambda x: ~(x > 0), lambda x: ~(x > 0), normal(3, 4), differentiable=False, out_dtype=bool),
-    row("any", lambda x: ops.any(x > 1, axis=1), lambda x: np.any(x > 1, axis=1), normal(3, 4), differentiable=False,
-        out_dtype=bool),
-    row("all", lambda x: ops.all(x < 1, axis=0, keepdims=True), lambda x: np.all(x < 1, axis=0, keepdims=True),
-        normal(3, 4), differentiable=False, out_dtype=bool),
-    row("sign", mg.sign, np.sign, np.array([-2.0, 0, 3]), differentiable=False),
-    row("zeros_like", ops.zeros_like, np.zeros_like, normal(2, 3), differentiable=False),
-    *(alike(name, distinct(2, 3, 4), axis, differentiable=False, out_dtype=np.int64, keywords={"keepdims": keepdims})
-      for name in ("argmax", "argmin") for axis, keepdims in [(None, False), (None, True), (1, False), (-1, True)]),
-]
+NO_GRADIENT = [*rows({
+    "equal(x, y)": (np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 5, 3], [2, 7, 6]])),
+    "bitwise_and(x > 0, y > 0)": (X, Y), "bitwise_or(x > 0, y > 0)": (X, Y), "bitwise_not(x > 0)": X,
+    "(x > 0) & (y > 0) | ~(x > 1)": (X, Y), "any(x > 1, axis=1)": X, "all(x < 1, axis=0, keepdims=True)": X,
+    "round(x)": 3 * X, "round(x, decimals=2)": X, "zeros_like(x)": X, "x.argmax(1)": MANY,
+    **{f"{name}(x, {how})": distinct(2, 3, 4) for name in ("argmax", "argmin")
+       for how in ("axis=None", "axis=1", "axis=-1, keepdims=True")},
+    "argsort(x, 0)": DISTINCT, "argsort(x, None)": DISTINCT,
+}, differentiable=False), row("argsort(x)", NUMBER, like="np.array(0)", differentiable=False)]
 
+AXES = ["axis=None", "axis=None, keepdims=True", "axis=1", "axis=-1, keepdims=True", "axis=(0, 2)",
+        "axis=(-1, 1), keepdims=True", "axis=()"]
 REDUCTIONS = [
-    *(alike(name, distinct(2, 3, 2), axis, keywords={"keepdims": keepdims})
-      for name in ("sum", "mean", "max", "min")
-      for axis, keepdims in [(None, False), (None, True), (1, False), (-1, True), ((0, 2), False), ((-1, 1), True),
-                             ((), False)]),
-    *(alike(name, distinct(), None) for name in ("sum", "mean", "max", "min", "var")),
-    *(alike("var", normal(2, 3, 2), axis, keywords={"keepdims": keepdims})
-      for axis, keepdims in [(None, False), (1, True), ((0, -1), False)]),
-    *(alike("logsumexp", normal(2, 3, 2), axis, keywords={"keepdims": keepdims}, reference=scipy.special.logsumexp)
-      for axis, keepdims in [(None, False), (None, True), (0, False), (-1, True), ((0, 2), False)]),
-    alike("cumsum", normal(3, 2), 0),
-    alike("cumsum", normal(2, 2, 3), -1),
-    row("var, corrected", lambda x: x.var(axis=1, correction=1), lambda x: x.var(axis=1, ddof=1), normal(2, 4)),
-    row("logsumexp of some -inf", lambda x: mg.logsumexp(mg.where(constant(HALF_LINE, x), -math.inf, x), axis=1),
-        lambda x: scipy.special.logsumexp(np.where(HALF_LINE, -np.inf, x), axis=1), normal(2, 3)),
+    *rows({f"{name}(x, {axes})": DISTINCT for name in ("sum", "mean", "max", "min", "var", "std") for axes in AXES
+           if name[-1] not in "rd" or axes != "axis=()"}),
+    *rows({f"{name}(x, None)": NUMBER for name in ("sum", "mean", "max", "min", "var")}),
+    *rows({f"logsumexp(x, {axes})": DEEP for axes in AXES[:5]}),
+    *(row(f"norm(x, {axes})", x, like=f"sqrt((x * x).sum({axes}))") for axes in AXES[:5] for x in (DEEP,)),
+    row("norm(x)", nonzero(), like="sqrt(x * x)"),
+    *rows({"cumsum(x, 0)": X, "cumsum(x, -1)": DEEP, "cumsum(x, None)": [X, NUMBER], "sort(x, -1)": DISTINCT,
+           "sort(x, 0)": DISTINCT, "sort(x, None)": [DISTINCT, NUMBER]}),
+    *(row(f"{name}(x, {axis})", NUMBER, like="x") for name in ("sort", "cumsum") for axis in (0, -1)),
+    row("x.var(axis=1, correction=1)", normal(2, 4), like="x.var(axis=1, ddof=1)"),
+    row(f"logsumexp(where({HALF}, -inf, x), axis=1)", X),
 ]
 
 SHAPES = [
-    row("reshape", lambda x: x.reshape(3, -1), lambda x: x.reshape(3, -1), normal(2, 3, 2), view=True),
-    row("reshape after transpose", lambda x: x.T.reshape((4, 3)), lambda x: x.T.reshape(4, 3), normal(2, 3, 2)),
-    row("transpose", lambda x: mg.transpose(x), np.transpose, normal(2, 3, 2), view=True),
-    row("transpose axes", lambda x: x.transpose(1, -1, 0), lambda x: x.transpose(1, -1, 0), normal(2, 3, 2), view=True),
-    row("swapaxes", lambda x: mg.swapaxes(x, 0, -1), lambda x: np.swapaxes(x, 0, -1), normal(2, 3, 2), view=True),
-    row("mT", lambda x: x.mT, lambda x: np.swapaxes(x, -1, -2), normal(2, 3, 2), ops="swapaxes", view=True),
-    row("broadcast_to", lambda x: mg.broadcast_to(x, (2, 3, 4)), lambda x: np.broadcast_to(x, (2, 3, 4)), normal(3, 1),
-        view=True),
-    row("expand", lambda x: x.expand(2, -1, 4), lambda x: np.broadcast_to(x, (2, 3, 4)), normal(3, 1),
-        ops="broadcast_to", view=True),
-    row("expand_dims -1", lambda x: x.unsqueeze(-1), lambda x: x[..., None], normal(2, 3), view=True),
-    row("squeeze", mg.squeeze, np.squeeze, normal(1, 3, 1), view=True),
-    *(row(f"squeeze a number, axis={axis}", lambda x, a=axis: mg.squeeze(x, a), lambda x: x, normal(), view=True)
-      for axis in (0, -1, None)),
-    row("squeeze axes", lambda x: mg.squeeze(x, (0, -1)), lambda x: x[0, :, 0], normal(1, 3, 1), view=True),
-    row("concatenate", lambda x, y, z: mg.concatenate([x, y, z], axis=1), lambda *xs: np.concatenate(xs, axis=1),
-        normal(2, 1), normal(2, 3), normal(2, 0)),
-    row("concatenate, flattened", lambda x, y: mg.concatenate([x, y], axis=None),
-        lambda *xs: np.concatenate(xs, axis=None), normal(2, 3), normal(2)),
-    row("concatenate with a constant", lambda x: mg.concatenate([constant([[1.0, 2]], x), x]),
-        lambda x: np.concatenate([[[1, 2]], x]), normal(2, 2)),
-    row("stack", lambda x, y: mg.stack([x, y]), lambda *xs: np.stack(xs), normal(2, 3), normal(2, 3, seed=1)),
-    row("stack last", lambda x: mg.stack([x, x], axis=-1), lambda x: np.stack([x, x], axis=-1), normal(2, 3)),
-    row("split", lambda x: [a * (i + 1) for i, a in enumerate(mg.split(x, 2, axis=1))][2] + mg.split(x, 1, -1)[0],
-        lambda x: x[:, 4:] * 3 + x[:, :1], normal(2, 5)),
-    row("split by sizes", lambda x: x.split([1, 0, 3])[2], lambda x: x[1:], normal(4, 2), view=True),
-    row("pad", lambda x: mg.pad(x, ((1, 0), (0, 2))), lambda x: np.pad(x, ((1, 0), (0, 2))), normal(2, 3)),
-    row("pad with a value", lambda x: mg.pad(x, [(0, 0), (2, 1)], value=-1.5),
-        lambda x: np.pad(x, [(0, 0), (2, 1)], constant_values=-1.5), normal(2, 3)),
-    *(row(f"pad by {widths}", lambda x, w=widths: mg.pad(x, w), lambda x, w=widths: np.pad(x, w), normal(2, 3))
-      for widths in (1, (0, 2), (2,), ((1,), (2,)))),
-    *(row(f"pad a number by {widths}", lambda x, w=widths: mg.pad(x, w), lambda x: x, normal()) for widths in (1, [])),
-    row("pad by nothing", lambda x: mg.pad(x, 0), lambda x: x, normal(2, 3)),
-    row("flip", mg.flip, np.flip, normal(2, 3), view=True),
-    row("flip axes", lambda x: x.flip((0, 2)), lambda x: x[::-1, :, ::-1], normal(2, 3, 2), view=True),
-    *(alike(name, normal(2, 3, 4), k) for name in ("tril", "triu") for k in (-1, 0, 2)),
+    *rows({"x.reshape(3, -1)": DEEP, "reshape(x, (3, 2))": X, "transpose(x)": DEEP, "x.transpose(1, -1, 0)": DEEP,
+           "swapaxes(x, 0, -1)": DEEP, "x.mT": DEEP, "broadcast_to(x, (2, 3, 4))": normal(3, 1),
+           "expand_dims(x, -1)": X, "squeeze(x)": normal(1, 3, 1), "squeeze(x, (0, -1))": normal(1, 3, 1),
+           "squeeze(x, 0)": normal(), "squeeze(x, -1)": normal(), "ravel(x)": X, "flip(x)": X, "flip(x, (0, 2))": DEEP,
+           }, view=True),
+    row("flatten(x)", DEEP, like="x.ravel()", view=True),
+    *(row("x[..., None].flatten(1)", normal(n, 3), like="x", view=True) for n in (0, 1)),
+    row("x.flatten(1, -2)", normal(2, 3, 2, 2), like="x.reshape(2, 6, 2)", view=True),
+    row("x.split([1, 0, 3])[2]", normal(4, 2), like="x[1:]", view=True),
+    row("split(x, 2, axis=1)[1] * split(x, 2, 1)[0] + split(x, 1, -1)[4]", normal(2, 5),
+        like="x[:, 2:4] * x[:, :2] + x[:, 4:]"),
+    row("chunk(x, 3, axis=1)[1] * chunk(x, 3, 1)[0]", normal(2, 7), like="x[:, 3:6] * x[:, :3]"),
+    row("x.chunk(3, -1)[2]", normal(2, 7), like="x[:, 6:]", view=True),
+    *rows({
+        "x.T.reshape((4, 3))": DEEP, "concatenate([x, y, z], axis=1)": (normal(2, 1), X, normal(2, 0)),
+        "concatenate([x, y], axis=None)": (X, normal(2)), "concatenate([c([[1.0, 2]], x), x])": normal(2, 2),
+        "stack([x, y])": (X, Y), "stack([x, x], axis=-1)": X, "pad(x, ((1, 0), (0, 2)))": X, "pad(x, 0)": X,
+        "pad(x, 1)": X, "pad(x, (0, 2))": X, "pad(x, (2,))": X, "pad(x, ((1,), (2,)))": X,
+        **{f"{name}(x, {k})": normal(2, 3, 4) for name in ("tril", "triu") for k in (-1, 0, 2)},
+        **{f"repeat(x, {how})": X for how in ("2", "2, -2", "[3], 1", "[0, 2, 1], 1", "0, 1", "[1, 0, 2, 1, 0, 3]")},
+        "repeat(x, 3)": normal(), "repeat(x, c([1, 3], x), 0)": X, "repeat(x, 3, -1)": normal(),
+        **{f"tile(x, {reps})": X for reps in (2, (3, 1), (2, 1, 2), (0, 1))}, "tile(x, (2, 2))": normal(),
+    }),
+    row("pad(x, [(0, 0), (2, 1)], value=-1.5)", X, like="pad(x, [(0, 0), (2, 1)], constant_values=-1.5)"),
 ]
 
 # Every pair of ranks; batch shapes that broadcast are in test_broadcasting.py, too.
@@ -152,81 +115,38 @@ MATMUL_SHAPES = [
     ((2, 3, 4), (2, 4, 2)), ((1, 3, 4), (2, 4, 2)), ((2, 1, 2, 3), (2, 3, 2)), ((2, 2, 1, 3), (3, 2)),
     ((3,), (2, 1, 3, 2)), ((2, 1, 2, 3), (3,)), ((2, 2, 0), (0, 3)), ((2, 3, 0), (2, 0, 2)),
 ]
-EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 2)), ("bij,bkj->bik", (2, 2, 3), (2, 2, 3)), ("i,j->ij", (2,), (3,)),
-    ("i,i->", (3,), (3,)),
-    # implicit output: the letters that occur once, in alphabetical order
-    ("ba,cb", (2, 3), (2, 2)), ("i,i", (3,), (3,)), ("ba", (2, 3)), ("ii", (3, 3)),
-    # one operand: transposes, sums and diagonals
-    ("ij->ji", (2, 3)), ("ij->", (2, 3)), ("ii->i", (3, 3)), ("iij->j", (2, 2, 3)), ("iii->i", (2, 2, 2)),
-    ("ijij->ij", (2, 3, 2, 3)),
-    # repeated letters, and letters that one operand alone has, beside others
-    ("ii,i->i", (3, 3), (3,)), ("ij,ii->j", (3, 2), (3, 3)), ("ij,k->i", (2, 3), (2,)),
-    # three operands; none with axes
-    ("i,j,k->ki", (2,), (3,), (2,)), ("ij,jk,ki", (2, 3), (3, 2), (2, 2)), (",->", (), ()), (",i->i", (), (3,)),
-    # the ellipsis, and lengths of 1 that broadcast
-    ("...ij,...jk", (2, 1, 2, 3), (2, 3, 2)), ("...i->...", (2, 3, 2)), ("i...j,j", (2, 2, 3), (3,)),
-    ("...,...", (2, 1), (3,)), ("ij,ij->ij", (2, 1), (2, 3)), ("bh i d, bh j d -> bh i j", (1, 2, 2, 3), (1, 2, 2, 3)),
+LINEAR_ALGEBRA = rows({"matmul(x, y)": [(normal(*x), normal(*y, seed=1)) for x, y in MATMUL_SHAPES],
+                       "c([[1.0, 2]], x) @ x": X})
+
+IDS = "c([[2, 0, 2], [1, -1, 0]], x)"
+MASK = "c([[True, False, True, True], [False, False, True, False], [True, True, False, True]], x)"
+VIEWS = ["np.int64(-1)", "1, 2", "..., 1", "()", "1:1", "5:0:-2", "None, 1, ..., None"]
+COPIES = [
+    "[0, 2, 0]", IDS, "[[0], [2]], [1, 3]", "[], []", "np.array(1)", ":, [1, 1, 3]", "2, [0, 0]",
+    "[1, 1], None, [0, 0]", MASK, f"{MASK}[:, 0], 1", f":, {MASK}[0]", "True", "False", "x > 0",
 ]
-
-
-def matmul_row(x, y):
-    return row(f"matmul {x} @ {y}", lambda x, y: x @ y, np.matmul, normal(*x), normal(*y, seed=1))
-
-
-def einsum_row(subscripts, *shapes):
-    arrays = [normal(*shape, seed=i) for i, shape in enumerate(shapes)]
-    return row(f"einsum {subscripts}", lambda *xs: mg.einsum(subscripts, *xs), lambda *xs: np.einsum(subscripts, *xs),
-               *arrays, view=len(shapes) == 1)
-
-
-LINEAR_ALGEBRA = [
-    *(matmul_row(x, y) for x, y in MATMUL_SHAPES),
-    row("matmul of a constant", lambda x: constant([[1.0, 2]], x) @ x, lambda x: np.array([[1, 2]]) @ x, normal(2, 3)),
-    *(einsum_row(*line) for line in EINSUMS),
-]
-
-MASK = np.array([[True, False, True, True], [False, False, True, False], [True, True, False, True]])
-BASIC = {  # views
-    "[-1]": np.int64(-1), "[1, 2]": (1, 2), "[..., 1]": (..., 1), "[()]": (), "[1:1]": slice(1, 1),
-    "[5:0:-2]": slice(5, 0, -2), "[None, 1, ..., None]": (None, 1, ..., None),
-}
-ADVANCED = {
-    "[[0, 2, 0]]": [0, 2, 0], "[IDS]": IDS, "[[[0], [2]], [1, 3]]": ([[0], [2]], [1, 3]), "[[], []]": ([], []),
-    "[0-d array]": np.array(1), "[:, [1, 1, 3]]": (slice(None), [1, 1, 3]), "[2, [0, 0]]": (2, [0, 0]),
-    "[[1, 1], None, [0, 0]]": ([1, 1], None, [0, 0]), "[mask]": MASK, "[row mask, 1]": (MASK[:, 0], 1),
-    "[:, column mask]": (slice(None), MASK[0]), "[True]": True, "[False]": False,
-}
 INDEXING = [
-    *(row(f"getitem {name}", lambda x, i=index: x[i], lambda x, i=index: x[i], normal(3, 4), view=True)
-      for name, index in BASIC.items()),
-    *(row(f"getitem {name}", lambda x, i=index: x[i], lambda x, i=index: x[i], normal(3, 4))
-      for name, index in ADVANCED.items()),
-    row("getitem [Tensor]", lambda x: x[constant([2, 0, 2], x)], lambda x: x[[2, 0, 2]], normal(3, 4)),
-    row("getitem [x > 0]", lambda x: x[x > 0], lambda x: x[x > 0], nonzero(3, 4)),
-    row("getitem of one number", lambda x: x[()] + x[..., None].sum(), lambda x: 2 * x, normal()),
-    row("put_into_zeros", lambda x: ops.put_into_zeros(x, (slice(None), slice(0, 4, 2)), (2, 5)),
-        lambda x: np.insert(x, [1, 2, 2], 0, axis=1), normal(2, 2)),
-    row("put_into_zeros, twice", lambda x: ops.put_into_zeros(x, constant([1, 1, 0], x), (3,)),
-        lambda x: np.array([x[2], x[0] + x[1], 0]), normal(3)),
-    row("take", lambda x: mg.take(x, [5, 0, 0]), lambda x: np.take(x, [5, 0, 0]), normal(3, 4)),
-    row("take last axis", lambda x: x.take(constant([3, 3, -4], x), axis=-1), lambda x: x[..., [3, 3, 0]],
-        normal(2, 3, 4)),
-    row("take none", lambda x: x.take([], axis=1), lambda x: x[:, :0], normal(3, 4)),
-    row("gather 0", lambda x: mg.gather(x, 0, IDS), lambda x: np.take_along_axis(x, IDS, 0), normal(3, 3)),
-    row("gather 1", lambda x: x.gather(-1, IDS.tolist()), lambda x: np.take_along_axis(x, IDS, -1), normal(2, 3)),
-    row("gather of three dimensions", lambda x: mg.gather(x, -2, constant(IDS[None], x)),
-        lambda x: np.take_along_axis(x, IDS[None], -2), normal(1, 3, 3)),
-    row("gather from fewer", lambda x: mg.gather(x, 0, constant([[1], [1], [0]], x)),
-        lambda x: x[[1, 1, 0], :1], normal(2, 3)),
+    *rows({f"x[{index}]": MANY for index in VIEWS}, view=True), *rows({f"x[{index}]": MANY for index in COPIES}),
+    *rows({"x[()] + x[..., None].sum()": normal(), "take(x, [5, 0, 0])": MANY, "take(x, [0, -1])": normal(),
+           "x.take(c([3, 3, -4], x), axis=-1)": normal(2, 3, 4)}),
+    row("take(x, [], axis=1)", MANY, like="x[:, :0]"),
+    row("put_into_zeros(x, (slice(None), slice(0, 4, 2)), (2, 5))", normal(2, 2),
+        like="insert(x, [1, 2, 2], 0, axis=1)"),
+    row("put_into_zeros(x, c([1, 1, 0], x), (3,))", normal(3), like="np.array([x[2], x[0] + x[1], 0])"),
+    *(row(f"gather(x, {axis}, {index})", x, like=f"take_along_axis(x, {index}, {axis})")
+      for axis, index, x in [(0, IDS, normal(3, 3)), (-1, IDS, X), (-2, f"{IDS}[None]", normal(1, 3, 3))]),
+    row("gather(x, 0, [[1], [1], [0]])", X, like="x[[1, 1, 0], :1]"),
+    *(row(f"gather(x, 0, {index})", normal(), like=f"broadcast_to(x, shape({index}))") for index in (0, [-1], [0, 0])),
 ]
 
-
-ONE_NUMBER = [
-    row("norm of one number", mg.norm, np.abs, nonzero()),
-    row("repeat of one number", lambda x: mg.repeat(x, 3), lambda x: np.repeat(x, 3), nonzero()),
-    row("repeat of one number along its axis", lambda x: mg.repeat(x, [3], axis=-1), lambda x: x.repeat(3), nonzero()),
-    row("vstack of numbers", lambda x, y: mg.vstack([x, y]), lambda *xs: np.vstack(xs), normal(), normal(seed=1)),
+FEW = [normal(0, 3), normal(1, 3)]  # no row, or one
+HARDLY_ANYTHING = [
+    *rows({"sum(x, 0)": FEW, "mean(x, 1, keepdims=True)": FEW, "x[[]]": FEW, "take(x, [0, 0], axis=1)": FEW,
+           "sort(x, 0)": FEW, "repeat(x, [2] * len(x), 0)": FEW, "tile(x, (2, 1))": FEW, "stack([x, x])": FEW}),
+    *(row(expression, x, like=like) for x in FEW for expression, like in [
+        ("logsumexp(x)", "logaddexp.reduce(x, None)"), ("logsumexp(x, 0)", "logaddexp.reduce(x, 0)"),
+        ("norm(x, 0)", "sqrt((x * x).sum(0))"), ("x[[[]]]", "x[None, :0]"), ("x[[], [[]]]", "x[:0, :0].reshape(1, 0)"),
+        ("x[:, [[]]]", "x[:, None, :0]"), ("gather(x, 1, np.zeros((len(x), 2), int))", "x[:, [0, 0]]")]),
 ]
-ROWS: list[Row] = [*ELEMENTWISE, *ROWS_ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *ROWS_REDUCTION, *SHAPES, *ROWS_SHAPE,
-                   *LINEAR_ALGEBRA, *INDEXING, *ROWS_INDEXING, *ONE_NUMBER]
+
+ROWS: list[Row] = [*ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING, *HARDLY_ANYTHING]

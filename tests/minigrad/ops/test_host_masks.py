@@ -29,7 +29,6 @@ MASKS = {
 }
 INDICES = {
     "gather": (lambda x, index: x.gather(1, index), np.array([[2, 0, 1], [1, 1, 0]])),
-    "index_put": (lambda x, index: x.index_put((index,), 1.0), np.array([1])),
     "cross_entropy": (F.cross_entropy, np.array([2, 0])),
     "embedding": (lambda x, ids: F.embedding(ids, x), np.array([1, 0])),
 }

@@ -1,4 +1,4 @@
-"""Norms of nothing, scans from -inf, sorting of ties and NaN, and float16 by the many."""
+"""Norms and deviations of nothing, sorting of ties and NaN, reductions of a number."""
 
 import math
 
@@ -18,28 +18,15 @@ def leaf(values, device="cpu", dtype=np.float64):
 # --- Norms and deviations --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("order", [None, 1, math.inf, 3, 0.5, -1])
-def test_the_norm_of_the_zero_vector_has_gradient_zero(order, device):
+def test_the_norm_of_the_zero_vector_has_gradient_zero(device):
     x = leaf([[0.0, 0.0], [3.0, 4.0]], device)
-    with np.errstate(divide="ignore"):  # 0 ** -1, as in NumPy
-        out = mg.norm(x, order, axis=1)
-    np.testing.assert_allclose(host(out), [0, np.linalg.norm([3, 4], order)], rtol=1e-14)
+    out = mg.norm(x, axis=1)
+    np.testing.assert_allclose(host(out), [0, 5], rtol=1e-14)
     first = mg.grad(out.sum(), x, create_graph=True)
     np.testing.assert_array_equal(host(first)[0], 0)
-    if first.requires_grad:
-        second = mg.grad(first.sum(), x)
-        np.testing.assert_array_equal(host(second)[0], 0)
-        assert np.isfinite(host(second)).all()
-
-
-@pytest.mark.parametrize(("order", "norm", "gradient"), [(0.5, 25, [0, 5 / 2, -5 / 3]), (-1, 0, [0, 0, 0])])
-def test_a_norm_beside_a_zero(order, norm, gradient):
-    """Of an order below 1 (2 + 3)²; of a negative order 0, whatever the others are, and no direction counts."""
-    x = leaf([0.0, 4.0, -9.0])
-    with np.errstate(divide="ignore"):
-        out = mg.norm(x, order, 0)
-    np.testing.assert_allclose(host(out), norm)
-    np.testing.assert_allclose(host(mg.grad(out, x)), gradient)
+    second = mg.grad(first.sum(), x)
+    np.testing.assert_array_equal(host(second)[0], 0)
+    assert np.isfinite(host(second)).all()
 
 
 def test_what_does_not_vary_has_a_deviation_of_zero_with_gradient_zero(device):
@@ -65,7 +52,7 @@ def test_no_degree_of_freedom_divides_by_zero(array, correction, var, slopes, de
 
 
 # name: the slope of the reduction of a number, and its second derivative
-OF_A_NUMBER = {"sum": 1, "mean": 1, "max": 1, "min": 1, "prod": 1, "logsumexp": 1, "norm": 1, "var": 0,
+OF_A_NUMBER = {"sum": 1, "mean": 1, "max": 1, "min": 1, "logsumexp": 1, "norm": 1, "var": 0,
                "std": 0}
 
 
@@ -91,12 +78,10 @@ def test_what_has_no_slope_may_reduce_a_number_too(device):
             assert mg.argmax(x, axis, keepdims).tolist() == mg.argmin(x, axis, keepdims).tolist() == 0
             assert (x > 1).any(axis, keepdims).item()
             assert (x > 1).all(axis, keepdims).item()
-    for order in (1, 2, 3, math.inf, 0.5):
-        assert mg.norm(leaf(-2.0, device), order, 0).item() == pytest.approx(2)
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "var", "logsumexp", "argmax", "norm",
-                                  "cumsum", "cumprod", "sort", "argsort"])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "var", "logsumexp", "argmax", "norm", "cumsum", "sort",
+                                  "argsort"])
 def test_another_axis_of_a_number_is_an_error(name, device):
     with pytest.raises((IndexError, ValueError), match=rf"{name}\b.*axis 1"):
         getattr(mg, name)(leaf(2.0, device), axis=1)
@@ -108,16 +93,11 @@ def test_another_axis_of_a_number_is_an_error(name, device):
 def test_equal_elements_keep_their_order_and_each_its_own_gradient(device):
     x = leaf([[2.0, 1, 2, 1, 2], [0, 0, 0, 0, 0]], device)
     np.testing.assert_array_equal(host(mg.argsort(x)), [[1, 3, 0, 2, 4], [0, 1, 2, 3, 4]])
-    np.testing.assert_array_equal(host(mg.argsort(x, descending=True)), [[0, 2, 4, 1, 3], [0, 1, 2, 3, 4]])
-    np.testing.assert_array_equal(host(mg.topk(x, 3)[1]), [[0, 2, 4], [0, 1, 2]])
-    np.testing.assert_array_equal(host(mg.topk(x, 3, largest=False)[1]), [[1, 3, 0], [0, 1, 2]])
     weights = leaf(np.arange(10.0).reshape(2, 5), device)
-    gradient = mg.grad(mg.sort(x, descending=True), x, weights)
-    np.testing.assert_array_equal(host(gradient), [[0, 3, 1, 4, 2], [5, 6, 7, 8, 9]])
+    gradient = mg.grad(mg.sort(x), x, weights)
+    np.testing.assert_array_equal(host(gradient), [[2, 0, 3, 1, 4], [5, 6, 7, 8, 9]])
 
 
 def test_nan_counts_as_the_largest(device):
     x = leaf([3.0, math.nan, 1, 2], device)
     np.testing.assert_array_equal(host(mg.sort(x)), [1, 2, 3, math.nan])
-    np.testing.assert_array_equal(host(mg.sort(x, descending=True)), [math.nan, 3, 2, 1])
-    np.testing.assert_array_equal(host(mg.topk(x, 2)[0]), [math.nan, 3])

@@ -8,19 +8,16 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, ops
-from minigrad.kernels import only_definitions
+from minigrad import Tensor
 
-from tests.minigrad.ops.row import Row, constant, host
+from tests.minigrad.ops.row import Row, function, host
 from tests.minigrad.ops.rows import ROWS
 
 INF, NAN = math.inf, math.nan
 
 # --- Every operation, against its reference --------------------------------------------------------
 
-# References that are formulas, which meet ∞ - ∞ elsewhere or sort otherwise; what counts, which NaN cannot be; and what
-# compares two arrays made of one.
-OTHERWISE = ("sort descending", "topk", "argsort None", "argsort descending")
+OTHERWISE = "argsort"  # NumPy's own need not keep the order of equal elements
 
 
 def with_one(value: float) -> Callable[[np.ndarray], np.ndarray]:
@@ -46,11 +43,11 @@ def special_arrays(row: Row):
             yield f"{name} in operand {i}", [change(x) if i == j else x for j, x in enumerate(row.arrays)]
 
 
-def warned(function, *arguments):
+def warned(f, *arguments):
     """What a function returns, and the kinds of RuntimeWarning that it gave: "invalid", "divide", "overflow"."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = function(*arguments)
+        result = f(*arguments)
     return result, {str(warning.message).split()[0] for warning in caught}
 
 
@@ -65,98 +62,73 @@ def test_values_and_warnings_are_numpys(row, device):
         if np.shape(expected) != found.shape:  # of rows that choose places by the values
             continue
         np.testing.assert_allclose(host(found), expected, rtol=1e-12, atol=1e-12, err_msg=name)
-        blas = {"invalid"} if row.ops[0] in ("matmul", "dot", "inner", "tensordot", "einsum") else set()  # at times
+        blas = {"invalid"} if row.ops[0] == "matmul" else set()  # at times
         assert device != "cpu" or ours <= allowed | blas, name
-
-
-def has_bodies(row: Row) -> bool:
-    return row.differentiable and any(getattr(getattr(ops, name), "bodies", None) for name in row.ops)
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("row", [row for row in ROWS if has_bodies(row)], ids=str)
-def test_gradients_are_those_of_the_definitions(row):
-    """Nor does it matter whether they are recorded."""
-    for name, arrays in special_arrays(row):
-        tensors = [Tensor(x, requires_grad=True) for x in arrays]
-        out = row.op(*tensors)
-        g = Tensor(np.random.default_rng(3).normal(size=out.shape))
-        plain = mg.grad(out, tensors, g, retain_graph=True)
-        recorded = mg.grad(out, tensors, g, create_graph=True)
-        with only_definitions():
-            defined = mg.grad(row.op(*tensors), tensors, g)
-        for one, *others in zip(plain, recorded, defined, strict=True):
-            for other in others:
-                np.testing.assert_allclose(host(one), host(other), rtol=1e-10, atol=1e-10, err_msg=name)
 
 
 # --- Gradients, by closed forms and conventions ----------------------------------------------------
 
 G = [1.0, 2.0, 4.0]  # the gradients of the three elements of an output; of one alone, the first
 
-# function, x, its value, and the gradient that G becomes
-FORMS = {
-    "logsumexp of NaN": (lambda x: mg.logsumexp(x), [1, NAN, 2], NAN, [NAN, NAN, NAN]),
-    "logsumexp of NaN and -∞": (lambda x: mg.logsumexp(x), [-INF, NAN, -INF], NAN, [NAN, NAN, NAN]),
-    "logsumexp of NaN and ∞": (lambda x: mg.logsumexp(x), [INF, NAN, 0], NAN, [NAN, NAN, NAN]),
-    "logsumexp of ∞": (lambda x: mg.logsumexp(x), [1, INF, -INF], INF, [0, 1, 0]),
-    "logsumexp of two ∞": (lambda x: mg.logsumexp(x, 0, True), [INF, 1, INF], [INF], [0.5, 0, 0.5]),
-    "logsumexp of -∞": (lambda x: mg.logsumexp(x), [1, -INF, 1], 1 + math.log(2), [0.5, 0, 0.5]),
-    "logsumexp of -∞ alone": (lambda x: mg.logsumexp(x), [-INF] * 3, -INF, [0, 0, 0]),
-    "max of NaN": (lambda x: mg.max(x), [3, NAN, 5], NAN, [0, 1, 0]),
-    "max of two NaN": (lambda x: mg.max(x), [NAN, INF, NAN], NAN, [0.5, 0, 0.5]),
-    "min of NaN": (lambda x: mg.min(x), [3, NAN, -INF], NAN, [0, 1, 0]),
-    "relu": (mg.relu, [NAN, -INF, INF], [NAN, 0, INF], [1, 0, 4]),
-    "absolute": (abs, [NAN, -INF, -0.0], [NAN, INF, 0], [NAN, -2, 0]),
-    "maximum": (lambda x: mg.maximum(x, 0), [NAN, -INF, INF], [NAN, 0, INF], [1, 0, 4]),
-    "minimum": (lambda x: mg.minimum(x, 0), [NAN, -INF, INF], [NAN, -INF, 0], [1, 2, 0]),
-    "maximum with NaN": (lambda x: mg.maximum(x, NAN), [1, -INF, NAN], [NAN, NAN, NAN], [1, 2, 4]),
-    "clip": (lambda x: mg.clip(x, 0, 1), [NAN, -INF, INF], [NAN, 0, 1], [1, 0, 0]),
-    "lower bound of clip": (lambda x: mg.clip(constant(1.0, x), x, None), [NAN, -INF, INF], [NAN, 1, INF],
-                            [1, 0, 4]),
-    "upper bound of clip": (lambda x: mg.clip(constant(1.0, x), None, x), [NAN, -INF, INF], [NAN, -INF, 1],
-                            [1, 2, 0]),
-    "where": (lambda x: mg.where(x > 0, x, 0.0), [NAN, -INF, INF], [0, 0, INF], [0, 0, 4]),
-    "prod": (lambda x: mg.prod(x), [2, INF, 3], INF, [INF, 6, INF]),
-    "cumprod": (lambda x: mg.cumprod(x, 0), [2, INF, 3], [2, INF, INF], [INF, 28, INF]),
-    "norm": (lambda x: mg.norm(x, axis=0), [3, NAN, 4], NAN, [NAN, NAN, NAN]),
-    "exp": (mg.exp, [NAN, -INF, INF], [NAN, 0, INF], [NAN, 0, INF]),
-    "tanh": (mg.tanh, [NAN, -INF, INF], [NAN, -1, 1], [NAN, 0, 0]),
-    "sigmoid": (mg.sigmoid, [NAN, -INF, INF], [NAN, 0, 1], [NAN, 0, 0]),
-    "0 to a negative power": (lambda x: 0.0 ** x, [-1, 0, 2], [INF, 1, 0], [-INF, 0, 0]),
-    "a tensor of 0 to a power": (lambda x: constant(0.0, x) ** x, [-1, 0, 2, NAN], [INF, 1, 0, NAN], [-INF, 0, 0, NAN]),
-}
+# f, x, its value, and the gradient that G becomes
+FORMS = [
+    ("logsumexp(x)", [1, NAN, 2], NAN, [NAN, NAN, NAN]),
+    ("logsumexp(x)", [-INF, NAN, -INF], NAN, [NAN, NAN, NAN]),
+    ("logsumexp(x)", [INF, NAN, 0], NAN, [NAN, NAN, NAN]),
+    ("logsumexp(x)", [1, INF, -INF], INF, [0, 1, 0]),
+    ("logsumexp(x, 0, True)", [INF, 1, INF], [INF], [0.5, 0, 0.5]),
+    ("logsumexp(x)", [1, -INF, 1], 1 + math.log(2), [0.5, 0, 0.5]),
+    ("logsumexp(x)", [-INF] * 3, -INF, [0, 0, 0]),
+    ("max(x)", [3, NAN, 5], NAN, [0, 1, 0]),
+    ("max(x)", [NAN, INF, NAN], NAN, [0.5, 0, 0.5]),
+    ("min(x)", [3, NAN, -INF], NAN, [0, 1, 0]),
+    ("relu(x)", [NAN, -INF, INF], [NAN, 0, INF], [1, 0, 4]),
+    ("abs(x)", [NAN, -INF, -0.0], [NAN, INF, 0], [NAN, -2, 0]),
+    ("maximum(x, 0)", [NAN, -INF, INF], [NAN, 0, INF], [1, 0, 4]),
+    ("minimum(x, 0)", [NAN, -INF, INF], [NAN, -INF, 0], [1, 2, 0]),
+    ("maximum(x, nan)", [1, -INF, NAN], [NAN, NAN, NAN], [1, 2, 4]),
+    ("clip(x, 0, 1)", [NAN, -INF, INF], [NAN, 0, 1], [1, 0, 0]),
+    ("clip(c(1.0, x), x, None)", [NAN, -INF, INF], [NAN, 1, INF], [1, 0, 4]),
+    ("clip(c(1.0, x), None, x)", [NAN, -INF, INF], [NAN, -INF, 1], [1, 2, 0]),
+    ("where(x > 0, x, 0.0)", [NAN, -INF, INF], [0, 0, INF], [0, 0, 4]),
+    ("norm(x, axis=0)", [3, NAN, 4], NAN, [NAN, NAN, NAN]),
+    ("exp(x)", [NAN, -INF, INF], [NAN, 0, INF], [NAN, 0, INF]),
+    ("tanh(x)", [NAN, -INF, INF], [NAN, -1, 1], [NAN, 0, 0]),
+    ("sigmoid(x)", [NAN, -INF, INF], [NAN, 0, 1], [NAN, 0, 0]),
+    ("0.0 ** x", [-1, 0, 2], [INF, 1, 0], [-INF, 0, 0]),
+    ("c(0.0, x) ** x", [-1, 0, 2, NAN], [INF, 1, 0, NAN], [-INF, 0, 0, NAN]),
+]
 
 
-def gradient_of(function, x, recorded=False):
+def gradient_of(f, x, recorded=False):
     """The value of a function, and the gradient that G becomes, or its beginning."""
-    out = function(x)
+    out = f(x)
     g = np.resize(G, out.shape).astype(x.dtype)
     return out, mg.grad(out, x, Tensor(g, device=x.device), create_graph=recorded)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize(("function", "values", "expected", "gradient"), FORMS.values(), ids=FORMS)
-def test_closed_forms(function, values, expected, gradient, dtype, device):
+@pytest.mark.parametrize(("f", "values", "expected", "gradient"), FORMS)
+def test_closed_forms(f, values, expected, gradient, dtype, device):
     x = Tensor(np.array(values, dtype), device=device, requires_grad=True)
     for recorded in (False, True):
-        out, found = gradient_of(function, x, recorded)
+        out, found = gradient_of(function(f), x, recorded)
         assert out.dtype == found.dtype == dtype
         np.testing.assert_allclose(host(out), expected, rtol=4 * np.finfo(dtype).eps)
         np.testing.assert_allclose(host(found), gradient, rtol=4 * np.finfo(dtype).eps)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize(("function", "values", "expected"), [
-    (lambda x: mg.logsumexp(x), [1, -INF, 1], [-0.75, 0, 0.75]),  # p (g - p · g), p = [1/2, 0, 1/2]
-    (lambda x: mg.logsumexp(x), [-INF, -INF, -INF], [0, 0, 0]),
-    (lambda x: mg.logsumexp(x), [INF, 1, INF], [0, 0, 0]),
-    (lambda x: mg.logsumexp(x), [1, NAN, 2], [NAN, NAN, NAN]),
-    (lambda x: mg.max(x * x), [1, NAN, 2], [0, 4, 0]),
-    (lambda x: mg.relu(x) * x, [NAN, -1, 2], [2, 0, 32]),
-], ids=["logsumexp", "logsumexp of -∞", "logsumexp of ∞", "logsumexp of NaN", "max of NaN", "relu of NaN"])
-def test_second_derivatives(function, values, expected, device):
+@pytest.mark.parametrize(("f", "values", "expected"), [
+    ("logsumexp(x)", [1, -INF, 1], [-0.75, 0, 0.75]),  # p (g - p · g), p = [1/2, 0, 1/2]
+    ("logsumexp(x)", [-INF, -INF, -INF], [0, 0, 0]),
+    ("logsumexp(x)", [INF, 1, INF], [0, 0, 0]),
+    ("logsumexp(x)", [1, NAN, 2], [NAN, NAN, NAN]),
+    ("max(x * x)", [1, NAN, 2], [0, 4, 0]),
+    ("relu(x) * x", [NAN, -1, 2], [2, 0, 32]),
+])
+def test_second_derivatives(f, values, expected, device):
     x = Tensor(np.array(values, float), device=device, requires_grad=True)
-    _, first = gradient_of(function, x, recorded=True)
+    _, first = gradient_of(function(f), x, recorded=True)
     np.testing.assert_allclose(host(mg.grad(first, x, Tensor(np.array(G), device=device))), expected, rtol=1e-12)

@@ -42,7 +42,7 @@ def bits(params, optimizer):
 def run(make, device, overflows=(), steps=5, clip=False, inf=np.inf, scaler=None):
     """Updates with scaled gradients; those before which an update in `overflows` stands meet one that is skipped."""
     params = make_params(device)
-    optimizer, scaler = make(params), scaler or optim.GradScaler(growth_interval=100)
+    optimizer, scaler = make(params), scaler or optim.GradScaler()
     for number in range(steps):
         for spoil in [inf] * overflows.count(number) + [None]:
             set_gradients(params, number, scaler.get_scale(), spoil)

@@ -41,19 +41,36 @@ def test_zero_stays_zero_and_nan_is_seen(device):
     np.testing.assert_array_equal(to_numpy(params[0].grad.data), np.zeros(3))
     assert clip_grad_norm_(make([None]), 1.0) == clip_grad_norm_([], 1.0) == 0.0
     assert math.isnan(clip_grad_norm_(make([[np.nan, 1.0], [2.0]], device), 1.0))
+    assert clip_grad_norm_(make([[np.inf, 1.0], [2.0]], device), math.inf) == math.inf
     (p,) = make([np.zeros((2, 2))])
     p.grad.data = np.asfortranarray([[3.0, 0.0], [4.0, 0.0]])
     assert clip_grad_norm_(p, 1.0) == 5.0
     np.testing.assert_allclose(p.grad.data, [[0.6, 0.0], [0.8, 0.0]], rtol=1e-15)
 
 
-@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 1e25), (np.float16, 3e4), (np.float32, 1e-30),
-                                             (np.float32, 1e-20)])
+@pytest.mark.parametrize(("dtype", "size"), [
+    (np.float16, 3e4), (np.float16, 1e-7), (np.float32, 1e25), (np.float32, 1e-20), (np.float32, 1e-30),
+    (np.float32, 1e-44), (np.float64, 1e200), (np.float64, 1e300), (np.float64, 1e-200), (np.float64, 1e-320),
+])
 def test_squares_out_of_range(dtype, size):
+    size = float(dtype(size))
     params = make([[size, 0.0], [size]], dtype=dtype)
-    np.testing.assert_allclose(clip_grad_norm_(params, size), math.sqrt(2) * size, rtol=1e-3)
-    np.testing.assert_allclose(params[1].grad.data, math.sqrt(0.5) * size, rtol=1e-3)
+    assert clip_grad_norm_(params, size) == pytest.approx(math.sqrt(2) * size, rel=1e-6, abs=0)
+    expected = np.array([math.sqrt(0.5) * size], dtype)
+    np.testing.assert_array_max_ulp(params[1].grad.data, expected, 2)
     assert params[1].grad.dtype == dtype
+
+
+@pytest.mark.parametrize("bound", [1.0, 1e-5])
+def test_float16_is_rounded_once(bound, device):
+    """A coefficient in float16 would have three digits, and none at all below 6e-8."""
+    values = np.random.default_rng(0).normal(0, 100, 1000).astype(np.float16)
+    (p,) = make([values], device, np.float16)
+    norm = float(clip_grad_norm_(p, bound))
+    assert norm == pytest.approx(np.linalg.norm(values.astype(np.float64)), rel=1e-5)
+    exact = values.astype(np.float64) * (bound / norm)
+    np.testing.assert_array_max_ulp(to_numpy(p.grad.data), exact.astype(np.float16), 1)
+    assert (to_numpy(p.grad.data) == exact.astype(np.float16)).mean() > 0.99
 
 
 def test_the_bound_is_above_zero_and_the_change_is_counted():

@@ -39,18 +39,18 @@ def cosine(n, warmup, total, least):
     return least + (1 - least) * 0.5 * (1 + math.cos(math.pi * (n - warmup) / (total - warmup)))
 
 
-def linear(n, warmup, total, least):
+def linear(n, warmup, total):
     if n <= warmup:
         return n / warmup
-    return max(least, 1 - (1 - least) * (n - warmup) / (total - warmup))
+    return max(0, 1 - (n - warmup) / (total - warmup))
 
 
 TABLE = {
     "lambda": (lambda o: LambdaLR(o, lambda step: 0.5**step), lambda n: RATE * 0.5 ** (n - 1)),
     "cosine": (lambda o: CosineLR(o, 4, 12), lambda n: RATE * cosine(n, 4, 12, 0)),
     "cosine, least": (lambda o: CosineLR(o, 3, 9, 0.1), lambda n: RATE * cosine(n, 3, 9, 0.1)),
-    "linear": (lambda o: LinearLR(o, 4, 12), lambda n: RATE * linear(n, 4, 12, 0)),
-    "linear, least, no warm-up": (lambda o: LinearLR(o, 0, 6, 0.5), lambda n: RATE * linear(n, 0, 6, 0.5)),
+    "linear": (lambda o: LinearLR(o, 4, 12), lambda n: RATE * linear(n, 4, 12)),
+    "linear, no warm-up": (lambda o: LinearLR(o, 0, 6), lambda n: RATE * linear(n, 0, 6)),
 }
 
 
@@ -76,22 +76,12 @@ def test_the_schedule_is_stepped_once_per_update_not_once_per_parameter():
     np.testing.assert_allclose(p.data, 1 - (1 + 1 / 2 + 1 / 3 + 1 / 4), rtol=1e-14)  # the update uses the rate
 
 
-def test_a_group_that_joins_later_has_its_own_initial_rate_and_is_scheduled_at_once():
-    optimizer = make(1.0)
-    scheduler = LambdaLR(optimizer, lambda step: 0.5**step)
-    scheduler.step()
-    optimizer.add_param_group({"params": [Tensor(np.ones(1), requires_grad=True)], "lr": 8.0})
-    assert scheduler.get_last_lr() == [0.5, 4.0]
-    scheduler.step()
-    assert scheduler.get_last_lr() == [0.25, 2.0]
-
-
 @pytest.mark.parametrize(("mistake", "named"), [
-    (lambda o: CosineLR(o, 10, 10), "CosineLR: total_steps .* 11, got 10"),
-    (lambda o: LinearLR(o, 1, 10, -0.5), "min_ratio"),
-    (lambda o: LambdaLR(o, lambda step: 1.0).load_state_dict(None), "last_step"),
-    (lambda o: LambdaLR(o, lambda step: math.nan), "LambdaLR: .* nan"),
-    (lambda o: CosineLR(o, "x", 10), "CosineLR: warmup_steps .* 'x'"),
+    (lambda o: CosineLR(o, 10, 10), "total_steps .* 11, got 10"),
+    (lambda o: CosineLR(o, 1, 10, -0.5), "min_ratio"),
+    (lambda o: LambdaLR(o, lambda step: 1.0).load_state_dict({"last_step": -1}), "last_step"),
+    (lambda o: LambdaLR(o, lambda step: math.nan), "the rate"),
+    (lambda o: CosineLR(o, "x", 10), "warmup_steps .* 'x'"),
 ])
 def test_mistakes_are_named(mistake, named):
     with pytest.raises((TypeError, ValueError), match=named):

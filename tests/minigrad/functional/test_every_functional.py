@@ -1,4 +1,4 @@
-"""What holds for every row of the table. A fused function is tied to its composition, and both to differences."""
+"""What holds for every row of the table: one operation equals its own steps, and both their finite differences."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def derivatives(case: Case, inputs: list[Tensor]) -> list[np.ndarray]:
 
 
 @every_case
-def test_the_fused_twin_equals_its_composition(case, device):
+def test_one_operation_equals_its_steps(case, device):
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-5)):
         ours = derivatives(case, case.inputs(dtype, device))
         with fused(False):
@@ -99,7 +99,7 @@ def test_inputs_need_not_be_contiguous_and_are_not_written(case):
 @every_case
 @pytest.mark.parametrize("gpu", GPUS[1:], indirect=True)
 def test_results_on_a_gpu_equal_the_hosts(case, gpu):
-    """On one that is not the current device; that the current one computes the same is with the twins."""
+    """On one that is not the current device; that the current one computes the same is tested with the steps."""
     here, there = derivatives(case, case.inputs()), derivatives(case, case.inputs(device=gpu))
     for one, other in zip(there, here, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-12)

@@ -6,30 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device.writing import fill_rows
 from minigrad.engine.node import Saved
 from minigrad.functional.loss import row_losses as row_losses_definition
-from minigrad.kernels.bodies import faster_body, on_host
 
 BLOCK = 1 << 17  # elements of the logits worked on at a time: small enough to stay in the cache
 
 
-@faster_body(row_losses_definition, on_host, fresh=True)
+@row_losses_definition.faster
 def row_losses(logits, target, counted, label_smoothing=0.0):
     rows = logits.shape[0]
-    total = np.empty(rows, logits.dtype)
-    uniform = np.empty(rows, logits.dtype) if label_smoothing else None
+    total, uniform = np.empty((2, rows), logits.dtype)
     top = logits.max(axis=1, keepdims=True, initial=np.finfo(logits.dtype).min)  # a number, also of -inf alone
     for block in blocks(logits):
         shifted = logits[block] - top[block]
-        if uniform is not None:
+        if label_smoothing:
             uniform[block] = shifted.mean(axis=1)
         np.exp(shifted, out=shifted)
         total[block] = shifted.sum(axis=1)
     log_total, top = np.log(np.maximum(total, 1)), top[:, 0]  # below 1 where all are -inf
     picked = logits[np.arange(rows), target] - top  # from here on all is relative to the row's maximum, so that
     losses = log_total - (1 - label_smoothing) * picked  # large logits do not swallow the digits of a small loss
-    if uniform is not None:
+    if label_smoothing:
         losses -= label_smoothing * uniform
     return np.where(counted, losses, logits.dtype.type(0)), Saved(log_total=log_total + top)
 
@@ -46,7 +43,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
             part -= label_smoothing / logits.shape[1]
         part[np.arange(part.shape[0]), target[block]] -= 1 - label_smoothing
         part *= g[block]
-    fill_rows(gradient, ~counted, 0)  # not a factor of 0: what is not counted may be NaN
+    gradient[~counted] = 0  # not a factor of 0: what is not counted may be NaN
     return (gradient,)
 
 

@@ -1,1 +1,0 @@
-"""Modules that a translating Transformer does without: activations, RMSNorm."""

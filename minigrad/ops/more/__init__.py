@@ -1,1 +1,0 @@
-"""The operations that a Transformer does without, by kind."""
