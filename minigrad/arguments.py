@@ -18,9 +18,9 @@ import numpy as np
 from minigrad.device import asarray_on, is_array, plain, to_numpy
 from minigrad.device.local import recording
 from minigrad.engine.errors import CAUGHT, explain, kind_of, shown
-from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array, TensorBase
 from minigrad.engine.operands import NUMERIC, numeric
+from minigrad.engine.primitive import casting
 
 LARGEST = sys.float_info.max  # the largest finite number
 
@@ -108,8 +108,9 @@ def public(function: F, precision: str | None = None) -> F:
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if precision is not None and interpreters():
-            args, keywords = in_precision_of(call, args, keywords)
+        if precision is not None and (cast := casting.get()) is not None:
+            values = cast.arguments(precision, [*args, *keywords.values()])
+            args, keywords = values[:len(args)], dict(zip(keywords, values[len(args):], strict=True))
         try:
             return function(*args, **keywords)
         except CAUGHT as error:
@@ -125,15 +126,6 @@ def public(function: F, precision: str | None = None) -> F:
 def public_in_precision(precision: str) -> Callable[[F], F]:
     """`public` for a function that wants a precision."""
     return functools.partial(public, precision=precision)
-
-
-def in_precision_of(function: Callable[..., Any], args: tuple[Any, ...],
-                    keywords: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments as the interpreters change them for a function with a ``precision``."""
-    values = [*args, *keywords.values()]
-    for entry in interpreters():
-        entry.function(function, values)
-    return tuple(values[:len(args)]), dict(zip(keywords, values[len(args):], strict=True))
 
 
 def in_name_of(operation: str, error: Exception, values: Iterable[Any]) -> Exception:

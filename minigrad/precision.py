@@ -14,7 +14,7 @@ gradient back to the dtype of the input that it is for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Any
 
@@ -23,9 +23,9 @@ import numpy as np
 from minigrad.arguments import number, whole_number
 from minigrad.device import DeviceError, asarray_on, device_of, is_array, on_device_of, to_numpy
 from minigrad.device.local import Setting
-from minigrad.engine.interpreters import CAST, Interpreter, Operands, interpreters, interpreting, span
 from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import Primitive
+from minigrad.engine.primitive import Primitive, casting
+from minigrad.engine.watch import span
 from minigrad.optim.optimizer import Optimizer
 from minigrad.tensor import Tensor
 
@@ -41,29 +41,25 @@ def require_gpu(device: str, where: str) -> None:
 # --------------------------------------------------------------------------- autocast
 
 
-class Autocast(Interpreter):
+class Autocast:
     """Casts the inputs of each operation to the precision that it declares.
 
     None of them is cast if one is float64, whose digits were asked for, or integer, which float16 would end at 65504.
     """
 
-    phase = CAST
+    def values(self, op: Primitive, args: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
+        """The raw values that `op` runs on; the graph keeps the tensors among `args`."""
+        if not may_be_cast(inputs_of(op, args)):
+            return values
+        dtype = np.dtype(op.precision)
+        return [of_dtype(value, dtype) if i in op.positions else value for i, value in enumerate(values)]
 
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
-        """Run `op` on inputs of its precision; the graph keeps the tensors that were given."""
-        if op.precision is None or not may_be_cast(inputs_of(op, operands.args)):
-            return proceed(operands)
-        values = list(operands.values)
-        for i in op.positions:
-            values[i] = of_dtype(values[i], np.dtype(op.precision))
-        return proceed(operands._replace(values=values))
-
-    def function(self, function: Any, args: list[Any]) -> None:
-        """Cast the inputs among `args`: a tensor by a recorded operation."""
+    def arguments(self, precision: str, args: Sequence[Any]) -> Sequence[Any]:
+        """The arguments of a function of several operations that wants a precision: tensors by a recorded operation."""
         positions = [i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f"]
-        if may_be_cast([args[i] for i in positions]):
-            for i in positions:
-                args[i] = of_dtype(args[i], np.dtype(function.precision))
+        if not may_be_cast([args[i] for i in positions]):
+            return args
+        return [of_dtype(value, np.dtype(precision)) if i in positions else value for i, value in enumerate(args)]
 
 
 def inputs_of(op: Primitive, args: Sequence[Any]) -> Sequence[Any]:
@@ -102,7 +98,7 @@ _autocast = Autocast()
 
 def autocasting() -> bool:
     """Whether `autocast` is on here."""
-    return _autocast in interpreters()
+    return casting.get() is not None
 
 
 def autocast() -> Setting[Any]:
@@ -121,7 +117,7 @@ def autocast() -> Setting[Any]:
 
     Source: Micikevicius et al., "Mixed precision training", 2018 (arXiv:1710.03740), section 3.
     """
-    return interpreting(_autocast)
+    return Setting(casting, lambda now: _autocast)
 
 
 # --------------------------------------------------------------------------- loss scaling

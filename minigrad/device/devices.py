@@ -73,12 +73,12 @@ def is_host(x: Any) -> bool:
 def plain(data: Any, operation: str) -> Any:
     """``data``, where an array of a subclass of ndarray becomes one without the arithmetic of the subclass.
 
-    It stays in its memory. TypeError for masked elements.
+    It stays in its memory. TypeError for masked elements. One that `minigrad.inspect.program` follows stays as it is.
     """
     if hasattr(data, "mask") and numpy.ma.is_masked(data):
         raise TypeError(f"{operation}: the array has masked elements, which a tensor has not; use .filled(value), or "
                         "minigrad.where with the mask")
-    return numpy.asarray(data) if isinstance(data, numpy.ndarray) else data
+    return numpy.asarray(data) if isinstance(data, numpy.ndarray) and not hasattr(data, "traced") else data
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device.devices import is_host, on_device_of, xp
+from minigrad.device.devices import is_array, is_host, on_device_of, xp
 from minigrad.device.sums import LONG
 
 MANY = 8  # values for an element, from which on a copy of the array in float64 takes little of the time
@@ -23,14 +23,15 @@ def add_at(array: Any, index: Any, values: Any) -> None:
     """
     namespace, kind, host = xp(array), array.dtype.char, is_host(array)
     many = host and kind == "f" and np.size(values) > max(LONG, MANY * array.size)
-    if host and kind in "efd" and array.ndim > 1 and isinstance(index, np.ndarray) and index.dtype.kind == "i":
+    rows = isinstance(index, np.ndarray) and index.dtype.kind == "i" and array.ndim > 1
+    if rows and type(array) is np.ndarray and kind in "efd":
         add_rows(array, index, values)
         return
     with on_device_of(array):
         if kind == "e" or many:
             wide = array.astype(np.float64)
             # Of two dtypes it takes 20 times as long.
-            namespace.add.at(wide, index, namespace.asarray(values, np.float64))
+            namespace.add.at(wide, index, values.astype(np.float64) if is_array(values) else values)
             array[...] = wide
         elif array.dtype == np.int64 and not host:  # CuPy adds to uint64: the same, modulo 2⁶⁴
             namespace.add.at(array.view(np.uint64), index, namespace.asarray(values, np.int64).view(np.uint64))

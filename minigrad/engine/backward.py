@@ -14,6 +14,7 @@ The same loop serves two purposes:
 from __future__ import annotations
 
 import contextlib
+import functools
 import heapq
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -22,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
-from minigrad.engine.interpreters import interpret_rules, interpreters, only_watching, span
+from minigrad.device.local import Setting
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
-from minigrad.engine.primitive import only_definitions
+from minigrad.engine.primitive import casting, composing, only_definitions
+from minigrad.engine.watch import span, watched, watchers
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -40,7 +42,7 @@ class Arriving:
 
     def __init__(self, create_graph: bool) -> None:
         self.create_graph = create_graph
-        self.may_write = not create_graph and all(entry.buffers for entry in interpreters())
+        self.may_write = not create_graph and all(watcher.buffers for watcher in watchers())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
         self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
@@ -113,8 +115,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect(graph_of([root for root, _ in roots])[0].values())
-    special = create_graph or interpreters()
-    with surroundings_of(create_graph) if special else contextlib.nullcontext():
+    with surroundings_of(create_graph) if create_graph or watchers() else contextlib.nullcontext():
         while arriving.heap:
             g, _, node = entry = arriving.latest()
             if id(node) in captured or (wanted is None and node.retained is not None):
@@ -138,17 +139,16 @@ def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any
     """What a pass runs in: recording of definitions alone under create_graph; a span."""
     stack = contextlib.ExitStack()
     if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
-        stack.enter_context(only_watching())
-        stack.enter_context(only_definitions())
-    if interpreters():
-        stack.enter_context(span("backward"))
+        for setting in (Setting(composing, lambda now: None), Setting(casting, lambda now: None), only_definitions()):
+            stack.enter_context(setting)
+    stack.enter_context(span("backward"))
     return stack
 
 
 def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
     """Run the rules of `node` on its gradient `g`, and send what they return to its parents."""
-    if interpreters():
-        gradients = interpret_rules(node, g, lambda g: gradients_of_parents(node, g, arriving, wanted))
+    if watchers():
+        gradients = watched(node, g, functools.partial(gradients_of_parents, node, g, arriving, wanted))
     else:
         gradients = gradients_of_parents(node, g, arriving, wanted)
     fresh = node.plan.fresh and arriving.may_write
@@ -211,8 +211,6 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> l
     """Record what made `node` in its place, and send its gradient on to what that recorded, not to the parents."""
     newest = next_number()
     target = gradient_target((node.plan.recompute or composed)(node))
-    for entry in interpreters():
-        entry.expanded(node, target)
     recorded = graph_of([target], newest)[0]
     if wanted is not None:
         wanted.update(recorded)

@@ -36,6 +36,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any, Self
 
 import numpy as np
@@ -44,16 +45,20 @@ from numpy import ndarray
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
-from minigrad.engine.interpreters import Operands, interpret, interpreters
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
 from minigrad.engine.rules import RESERVED, Body, Function, is_ordinary, parameter_names
+from minigrad.engine.watch import watched, watchers
 
 __all__ = ["Primitive", "Saved", "primitive"]
 
 PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
 STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
 bodies = Switch("minigrad.bodies", default=True)
+# What gives the output of an operation that has steps: a function of the operation, its arguments, and their values.
+composing: ContextVar[Function | None] = ContextVar("minigrad.composing", default=None)
+# What casts the values of an operation with a precision: see `minigrad.precision`.
+casting: ContextVar[Any] = ContextVar("minigrad.casting", default=None)
 
 
 def only_definitions() -> Setting[bool]:
@@ -196,8 +201,12 @@ class Primitive(Body, functools.partial[Any]):
             values, host = self._convert(args, given)
         elif self.variadic:
             values = [tuple(values[:len(args[0])]), *values[len(args[0]):]]
-        if interpreters():
-            return interpret(self, Operands(args, values), lambda given: self.run(given.args, given.values, host))
+        if self.precision is not None and (cast := casting.get()) is not None:
+            values = cast.values(self, args, values)
+        if self.composition is not None and (compose := composing.get()) is not None:
+            return compose(self, args, values)
+        if watchers():
+            return watched(self, args, functools.partial(self.run, args, values, host))
         return self.run(args, values, host)
 
     def run(self, args: tuple[Any, ...], values: Sequence[Any], host: bool) -> Any:
@@ -214,7 +223,8 @@ class Primitive(Body, functools.partial[Any]):
         out, saved = out if body.has_saved else (out, None)
         shares = self.variadic or getattr(out, "base", None) is not None
         for value in values:
-            shares = shares or value is out
+            if value is out:
+                shares = True
         tensor = wrap(out, None, shared_version(out, args[0] if self.variadic else args) if shares else None)
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)

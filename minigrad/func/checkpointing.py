@@ -9,7 +9,6 @@ to, nested checkpoints and derivatives of any order need no special care.
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import weakref
 from collections.abc import Callable
@@ -19,33 +18,24 @@ from minigrad import random
 from minigrad.device.local import recording
 from minigrad.engine.backward import graph_of
 from minigrad.engine.errors import shown
-from minigrad.engine.interpreters import (
-    Interpreter,
-    Operands,
-    in_place_of_rewriters,
-    interpret,
-    interpreters,
-    interpreting,
-    not_interpreting,
-)
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
-from minigrad.engine.primitive import Primitive, primitive
+from minigrad.engine.primitive import primitive
 from minigrad.engine.rules import Plan
+from minigrad.engine.watch import Watcher, watch, watched, watched_by, watchers
 from minigrad.func.modules import replaced
 from minigrad.func.trees import tree_leaves, tree_map
 from minigrad.functional.bundle import bundle
 
 
-class Reads(Interpreter):
+class Reads(Watcher):
     """Collects the version counters of all tensors that operations read."""
 
     def __init__(self) -> None:
         self.counters: dict[int, list[int]] = {}
 
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
-        """Note what it reads."""
-        self.counters.update({id(counter): counter for counter in counters_of(operands.args)})
-        return proceed(operands)
+    def before(self, what: Any, given: Any) -> None:
+        """Note what an operation reads."""
+        self.counters.update({id(counter): counter for counter in counters_of(given)})
 
 
 def counters_of(values: Any) -> list[list[int]]:
@@ -58,7 +48,7 @@ class Segment:
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
-        self.random_state, self.context, self.rewriters = random.get_state(), contextvars.copy_context(), interpreters()
+        self.random_state, self.context = random.get_state(), contextvars.copy_context()
 
     def run(self) -> tuple[Any, Callable[[Any], Any]]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
@@ -81,7 +71,7 @@ class Segment:
         """As `run`; the one tensor has a node that stands for what was recorded."""
         oldest, reads = next_number(), Reads()
         versions = [(counter, counter[0], None) for counter in counters_of((self.args, self.kwargs))]
-        with interpreting(reads):
+        with watch(reads):
             whole, in_place = self.run()
         if whole is None:
             return None, in_place
@@ -100,15 +90,10 @@ class Segment:
         In the context of the first run, but observed by those who observe the backward.
         """
         newest = next_number()
-        with in_place_of_rewriters(self.rewriters):
-            around = interpreters()
+        around = watchers()
 
         def again() -> Any:
-            with contextlib.ExitStack() as stack:
-                for setting in (not_interpreting(Interpreter), *map(interpreting, around)):
-                    stack.enter_context(setting)
-                stack.enter_context(random.fork())
-                stack.enter_context(replaced())
+            with watched_by(around), random.fork(), replaced():
                 random.set_state(self.random_state)
                 return self.run()[0]
 
@@ -159,11 +144,11 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     in_place: Any = None
 
-    def run(operands: Operands) -> Any:
+    def run() -> Any:
         nonlocal in_place
         output, in_place = Segment(function, args, kwargs).first_run()
         return output
 
     given = (*args, *kwargs.values())
-    output = interpret(_checkpoint, Operands(given, given), run)
+    output = watched(_checkpoint, given, run)
     return in_place(output)

@@ -1,7 +1,7 @@
 """A function as a composition of small steps: how to run it, and how to look at its steps.
 
 The definition of a composite primitive runs on arrays, as one operation, and on tensors, where it records its own small
-steps. Within ``fused(False)`` it gets the tensors: `Compositions` is the interpreter that gives them.
+steps. Within ``fused(False)`` it gets the tensors.
 
 A definition names its steps: ``scores = tap("scores", q @ k.mT)``. Outside a `tapping` block the call returns its
 argument and costs one look at a context variable. Inside, the visitor sees every named tensor in order, may keep it
@@ -13,25 +13,17 @@ beside tensors, such as a mask, goes to a second function, through `note`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from minigrad.arguments import in_name_of
 from minigrad.device.local import Setting
 from minigrad.device.sums import narrowed, widened
+from minigrad.engine import primitive
 from minigrad.engine.errors import CAUGHT
-from minigrad.engine.interpreters import (
-    COMPOSE,
-    Interpreter,
-    Operands,
-    interpreters,
-    interpreting,
-    not_casting,
-    not_interpreting,
-)
 from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import Primitive
+from minigrad.engine.primitive import Primitive, casting
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase | None]
@@ -40,24 +32,14 @@ Reader = Callable[[str, Any], None]
 _looking: ContextVar[tuple[Visitor | None, Reader | None]] = ContextVar("minigrad.tapping", default=(None, None))
 
 
-class Compositions(Interpreter):
-    """Runs the composition of every primitive that has one."""
-
-    phase = COMPOSE
-
-    def operation(self, op: Primitive, operands: Operands, proceed: Callable[[Operands], Any]) -> Any:
-        """The output of the composition; its errors name `op`, not the steps."""
-        if op.composition is None:
-            return proceed(operands)
-        try:
-            with not_casting():
-                return op.steps(*operands)
-        except CAUGHT as error:
-            told = in_name_of(op.name, error, operands.args)
-            raise told from (error if told is not error else None)
-
-
-_compositions = Compositions()
+def compose(op: Primitive, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
+    """The output of the steps of `op`, in the dtypes of its values; their errors name `op`."""
+    try:
+        with Setting(casting, lambda now: None):
+            return op.steps(args, values)
+    except CAUGHT as error:
+        told = in_name_of(op.name, error, args)
+        raise told from (error if told is not error else None)
 
 
 def fused(enabled: bool) -> Setting[Any]:
@@ -65,12 +47,12 @@ def fused(enabled: bool) -> Setting[Any]:
 
     Local to the thread or task.
     """
-    return not_interpreting(_compositions) if enabled else interpreting(_compositions)
+    return Setting(primitive.composing, lambda now: None if enabled else compose)
 
 
 def composing() -> bool:
     """Whether compositions run here in place of fused functions."""
-    return _compositions in interpreters()
+    return primitive.composing.get() is not None
 
 
 def tap(name: str, tensor: T, scale: float = 1.0) -> T:

@@ -1,16 +1,16 @@
-"""Tools that watch a computation: the profile, memory, anomalies, the tape as text, the graph as a picture.
+"""Tools that watch a computation: profile, memory, anomalies, the tape as text, the graph as a picture, a program.
 
-All are interpreters (`minigrad.engine.interpreters`): they work on any program, on every device, and cost nothing
-outside of their blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
+All are watchers (`minigrad.engine.watch`): they work on any program, on every device, and cost nothing outside of
+their blocks. ``import minigrad`` does not load them; ``from minigrad import inspect`` does.
 """
 
-from minigrad.engine.interpreters import span
+from minigrad.engine.watch import Watcher, span, watch
 from minigrad.inspect.anomaly import AnomalyError, detect_anomaly
 from minigrad.inspect.graph import Drawing, draw
-from minigrad.inspect.hooks import Event, op_hook
 from minigrad.inspect.memory import MemoryMeter, memory_meter
 from minigrad.inspect.profiler import Profile, profile
-from minigrad.inspect.recorder import Tape, record_tape
+from minigrad.inspect.program import program
+from minigrad.inspect.tape import Tape, record_tape
 
-__all__ = ["AnomalyError", "Drawing", "Event", "MemoryMeter", "Profile", "Tape", "detect_anomaly", "draw",
-           "memory_meter", "op_hook", "profile", "record_tape", "span"]
+__all__ = ["AnomalyError", "Drawing", "MemoryMeter", "Profile", "Tape", "Watcher", "detect_anomaly", "draw",
+           "memory_meter", "profile", "program", "record_tape", "span", "watch"]

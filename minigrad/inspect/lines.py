@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from traceback import FrameSummary
 
-_PACKAGE = str(Path(__file__).parents[1]) + os.sep
-_FUNCTIONS = _PACKAGE + "functional" + os.sep  # where compositions are
-_SEAM = _FUNCTIONS + "compositions.py"  # stands around every operation within ``fused(False)``, and runs none itself
-
-
-@dataclass(frozen=True)
-class Line:
-    """A line of a program; `inner` is the line of minigrad.functional that it led to, if it did."""
-
-    file: str
-    number: int
-    function: str
-    inner: Line | None = None
-
-    def __str__(self) -> str:
-        """``train:12›softmax:33``."""
-        text = f"{Path(self.file).stem}:{self.number}"
-        return text if self.inner is None else f"{text}›{self.inner}"
-
-    def describe(self) -> str:
-        """As in a traceback: where it is and, on a second line, its text."""
-        text = f'File "{self.file}", line {self.number}, in {self.function}'
-        source = linecache.getline(self.file, self.number).strip()
-        return f"{text}\n    {source}" if source else text
+PACKAGE = str(Path(__file__).parents[1]) + os.sep
+FUNCTIONS = PACKAGE + "functional" + os.sep  # where compositions are
+SEAM = FUNCTIONS + "compositions.py"  # stands around every operation within ``fused(False)``, and runs none itself
 
 
-def current_line() -> Line | None:
-    """The innermost line outside the minigrad package that led here; None if there is none."""
-    frame, inner = sys._getframe(1), None
+def current_lines() -> list[FrameSummary]:
+    """The innermost line outside of minigrad that led here, and the one in minigrad.functional that it led to, if any.
+
+    Their text is read when it is asked for: `traceback.format_list` shows it.
+    """
+    found: list[FrameSummary] = []
+    frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith(_PACKAGE):
-            return Line(file, frame.f_lineno, frame.f_code.co_name, inner)
-        if inner is None and file.startswith(_FUNCTIONS) and file != _SEAM:
-            inner = Line(file, frame.f_lineno, frame.f_code.co_name)
+        outside = not file.startswith(PACKAGE)
+        if outside or (not found and file.startswith(FUNCTIONS) and file != SEAM):
+            found.insert(0, FrameSummary(file, frame.f_lineno, frame.f_code.co_name, lookup_line=False))
+        if outside:
+            return found
         frame = frame.f_back  # type: ignore[assignment]
-    return None
+    return []

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 
-def shorten(text: str, width: int) -> str:
-    """`text`, cut to `width` characters with an ellipsis if it is longer."""
-    return text if len(text) <= width else text[:width - 1] + "…"
-
-
 def table(header: Sequence[str], rows: Sequence[Sequence[str] | str], right: Collection[int] = ()) -> str:
     """`rows` under `header`, each column as wide as its widest cell; a row that is a string is a heading.
 
     Args:
         right: the columns that are aligned to the right.
     """
-    cells = [header, *[row for row in rows if not isinstance(row, str)]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    lines = []
-    for row in (header, *rows):
-        if isinstance(row, str):
-            lines.append(row)
-            continue
-        parts = [cell.rjust(widths[i]) if i in right else cell.ljust(widths[i]) for i, cell in enumerate(row)]
-        lines.append("  ".join(parts).rstrip())
+    widths = [max(map(len, column))
+              for column in zip(*[header, *[row for row in rows if not isinstance(row, str)]], strict=True)]
+    lines = [row if isinstance(row, str) else "  ".join(
+        cell.rjust(widths[i]) if i in right else cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip()
+        for row in (header, *rows)]
     return "\n".join(lines)
 
 
@@ -37,19 +28,3 @@ def size(count: int) -> str:
     while value >= 999.5:
         value, unit = value / 1000, next(units)
     return f"{value:.3g} {unit}"
-
-
-def milliseconds(seconds: float) -> str:
-    """A time, with four digits that mean something."""
-    value = seconds * 1000
-    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}" if value >= 1 else f"{value:.3f}"
-
-
-def percent(part: float, whole: float) -> str:
-    """The share of `part` in `whole`; blank if there is no whole."""
-    return f"{100 * part / whole:.1f}%" if whole else ""
-
-
-def shape_text(shape: Sequence[int]) -> str:
-    """``(2,5,8)``: a shape without blanks."""
-    return f"({','.join(map(str, shape))})"

@@ -13,7 +13,7 @@ from typing import Any, Self
 from minigrad.arguments import numeric_dtype
 from minigrad.device import asarray_on, parse_device
 from minigrad.device.local import evaluation
-from minigrad.engine.interpreters import interpreters
+from minigrad.engine.watch import watched, watchers
 from minigrad.nn.hooks import ModuleHooks
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
@@ -44,7 +44,7 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
-        if self._hooks is not None or interpreters():
+        if self._hooks is not None or watchers():
             return in_place_of(self, _with_hooks, args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -282,15 +282,8 @@ def _with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -
 
 
 def in_place_of(module: Module, function: Callable[..., Any], *args: Any) -> Any:
-    """``function(module, *args)``, which interpreters, such as a profile, see as a call of `module`."""
-    entries = interpreters()
-    for entry in entries:
-        entry.module_begins(module)
-    try:
-        return function(module, *args)
-    finally:
-        for entry in reversed(entries):
-            entry.module_ends(module)
+    """``function(module, *args)``, which watchers, such as a profile, see as a call of `module`."""
+    return watched(module, (), lambda: function(module, *args))
 
 
 def _describe(module: Module, note: str = "parameters") -> str:

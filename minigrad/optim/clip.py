@@ -11,7 +11,7 @@ import numpy as np
 from minigrad.arguments import number
 from minigrad.device import is_host, on_device_of, xp
 from minigrad.device.sums import widened
-from minigrad.engine.interpreters import span
+from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
 LEAST = 1e-14  # a norm below which squares of float32 have lost digits, or are 0

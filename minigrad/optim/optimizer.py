@@ -12,7 +12,7 @@ import numpy as np
 from minigrad import parallel
 from minigrad.arguments import LARGEST, number
 from minigrad.device import asarray_on, device_of, is_host, on_device_of, to_numpy
-from minigrad.engine.interpreters import span
+from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`

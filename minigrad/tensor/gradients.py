@@ -11,7 +11,6 @@ from minigrad.device import device_of, is_array, on_device_of, xp
 from minigrad.device.local import enable_grad
 from minigrad.engine.backward import Receive, backward_pass, graph_of
 from minigrad.engine.errors import shown
-from minigrad.engine.interpreters import interpreters
 from minigrad.engine.node import Array, Node, TensorBase, gradient_target, wrap
 from minigrad.engine.operands import numeric
 
@@ -40,7 +39,7 @@ def backward(output: Any, gradient: Any = None, retain_graph: bool = False, rece
 
 def arrive(entries: Iterable[list[Any]]) -> None:
     """Fill ``.grad`` of the targets of these entries ``[gradient, owned, target]``, after the hooks of all leaves."""
-    for gradient, owned, target in [arrived(e) if e[2]._hooks or interpreters() else e for e in entries]:
+    for gradient, owned, target in [arrived(e) if e[2]._hooks else e for e in entries]:
         leaf = target.retained() if type(target) is Node else target  # or the tensor on which retain_grad() was called
         if leaf is None:
             continue  # that tensor is gone
@@ -54,13 +53,8 @@ def arrive(entries: Iterable[list[Any]]) -> None:
 
 def arrived(entry: list[Any]) -> list[Any]:
     """An entry at the end of a pass, after the hooks of its leaf; those of a node have run."""
-    gradient, owned, leaf = entry
-    if type(leaf) is not Node:
-        if leaf._hooks:
-            gradient, owned = leaf._hooks.run(gradient), False
-        for interpreter in interpreters():
-            interpreter.leaf_reached(leaf, gradient)
-    return [gradient, owned, leaf]
+    gradient, _, leaf = entry
+    return [leaf._hooks.run(gradient), False, leaf] if type(leaf) is not Node and leaf._hooks else entry
 
 
 def copy(array: Array) -> Array:

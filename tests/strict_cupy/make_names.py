@@ -26,7 +26,7 @@ FILE = Path(__file__).with_name("names.json")
 def compact(text: str) -> str:
     """A signature's text as names.json keeps it: ``(self, int axis=-1, *, x: int = 2) -> y`` is ``axis=, *, x=``."""
     inside = text[text.index("(") + 1 :].rpartition(" -> ")[0] or text[text.index("(") + 1 :]
-    inside = inside.strip().removesuffix(")")
+    inside = re.sub(r"'[^']*'", "", inside.strip().removesuffix(")"))  # annotations are texts
     while re.search(r"[(\[<'][^()\[\]<>']*[)\]>']", inside):  # defaults and annotations may hold commas
         inside = re.sub(r"[(\[<'][^()\[\]<>']*[)\]>']", "", inside)
     names = []

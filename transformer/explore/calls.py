@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minigrad import Tensor, nn, no_grad, random, tapping
-from minigrad.engine.interpreters import Interpreter, interpreting
+from minigrad.engine.watch import Watcher, watch
 
 from transformer.explore.traced import FIRST, INPUTS, AttentionTrace
 from transformer.model import Residual
@@ -112,7 +112,7 @@ class Calls:
 
         @functools.wraps(forward)
         def moved(*args: Any, **kwargs: Any) -> Any:
-            with interpreting(mover), tapping(mover.tensor):
+            with watch(mover), tapping(mover.tensor):
                 return forward(*args, **kwargs)
 
         with random.fork(), no_grad():
@@ -129,7 +129,7 @@ class Calls:
         return value
 
 
-class _Mover(Interpreter):
+class _Mover(Watcher):
     """Adds `change` to one tensor, in the call of that number, counted from 1, that `module` makes of an attention."""
 
     def __init__(self, module: nn.Module, callers: set[nn.Module], number: int, tap: str, change: Tensor) -> None:
@@ -138,14 +138,14 @@ class _Mover(Interpreter):
         self.calls = 0
         self.moved = False
 
-    def module_begins(self, module: Any) -> None:
+    def before(self, what: Any, given: Any) -> None:
         """A module inside begins."""
-        if module in self.callers:
-            self.running.append(module)
+        if isinstance(what, nn.Module) and what in self.callers:
+            self.running.append(what)
 
-    def module_ends(self, module: Any) -> None:
+    def after(self, what: Any, given: Any, made: Any) -> None:
         """It has ended."""
-        if module in self.callers:
+        if isinstance(what, nn.Module) and what in self.callers:
             self.running.pop()
 
     def tensor(self, name: str, tensor: Any) -> Any:

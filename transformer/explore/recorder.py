@@ -1,6 +1,6 @@
 """The recorder of a trace: it keeps every tapped tensor of every attention.
 
-`tapping` delivers tensors with the names of their steps, and an interpreter knows which module is running. Together
+`tapping` delivers tensors with the names of their steps, and a watcher knows which module is running. Together
 they tell which module of the model called an attention, and which residual connection is around it.
 """
 
@@ -14,8 +14,9 @@ import numpy as np
 
 from minigrad import Tensor, is_grad_enabled, nn
 from minigrad.device import on_device_of
-from minigrad.engine.interpreters import Interpreter
-from minigrad.engine.node import TensorBase
+from minigrad.engine.node import Node, TensorBase
+from minigrad.engine.primitive import Primitive
+from minigrad.engine.watch import Watcher
 from minigrad.functional.attention import join_heads
 
 from transformer.explore.calls import callers
@@ -46,8 +47,8 @@ class Running:
     inside: list[AttentionTrace] = field(default_factory=list)
 
 
-class Recorder(Interpreter):
-    """An interpreter that records each tapped tensor with the attention that it belongs to.
+class Recorder(Watcher):
+    """A watcher that records each tapped tensor with the attention that it belongs to.
 
     Args:
         model: the traced model, whose dotted names identify the attentions.
@@ -69,9 +70,28 @@ class Recorder(Interpreter):
         """The innermost running module that an attention is named by."""
         return next((running for running in reversed(self._running) if running.name is not None), None)
 
-    def module_begins(self, module: Any) -> None:
-        """Note that a module is running."""
-        self._running.append(Running(module, self._names.get(module)))
+    def before(self, what: Any, given: Any) -> None:
+        """Note that a module is running; and the checkpoints, which discard the attentions in them.
+
+        A checkpoint's backward computes them again.
+        """
+        if isinstance(what, nn.Module):
+            self._running.append(Running(what, self._names.get(what)))
+        elif isinstance(what, Node) and what in self._again:
+            self._recomputed = list(self._again[what])
+        elif isinstance(what, Primitive) and what.recomputes:
+            self._checkpoints.append([])
+
+    def after(self, what: Any, given: Any, made: Any) -> None:
+        """It has ended."""
+        if isinstance(what, nn.Module):
+            self._module_ends(what)
+        elif isinstance(what, Node) and what in self._again:
+            self._recomputed = []
+        elif isinstance(what, Primitive) and what.recomputes:
+            inside = self._checkpoints.pop()
+            if made is not None and made._node is not None:
+                self._again[made._node] = inside
 
     def tensor(self, name: str, tensor: Any) -> Any:
         """Record a tapped tensor: the visitor of `tapping`."""
@@ -127,11 +147,9 @@ class Recorder(Interpreter):
         for inside in self._checkpoints:
             inside.append(attention)
 
-    def module_ends(self, module: Any) -> None:
+    def _module_ends(self, module: nn.Module) -> None:
         """Complete the attention of a module with the tensors around it, and others with a residual connection."""
         running = self._running.pop()
-        while running.module is not module and self._running:
-            running = self._running.pop()  # a module inside has no end, because another interpreter raised as it began
         if isinstance(module, Residual):
             if "result" in running.seen:
                 for attention in running.inside:
@@ -143,30 +161,6 @@ class Recorder(Interpreter):
             [attention] = running.called
             attention._recorded.update(running.seen)
             attention.projections = projections(attention)
-
-    def operation(self, op: Any, operands: Any, proceed: Any) -> Any:
-        """Note the attentions inside a gradient checkpoint, which discards them: its backward recomputes them."""
-        if not op.recomputes:
-            return proceed(operands)
-        inside: list[AttentionTrace] = []
-        self._checkpoints.append(inside)
-        try:
-            output = proceed(operands)
-        finally:
-            self._checkpoints.pop()
-        if output is not None and output._node is not None:
-            self._again[output._node] = inside
-        return output
-
-    def rules(self, node: Any, g: Any, proceed: Any) -> Any:
-        """Let what the backward of a gradient checkpoint recomputes replace what it discarded."""
-        if node not in self._again:
-            return proceed(g)
-        self._recomputed = list(self._again[node])
-        try:
-            return proceed(g)
-        finally:
-            self._recomputed = []
 
 
 def projections(attention: AttentionTrace) -> dict[str, nn.Linear]:

@@ -17,7 +17,7 @@ from os import PathLike
 from typing import Any
 
 from minigrad import nn, tapping
-from minigrad.engine.interpreters import interpreting
+from minigrad.engine.watch import watch
 
 from transformer.explore.calls import Calls
 from transformer.explore.checks import replay
@@ -93,5 +93,5 @@ def trace(model: nn.Module) -> Iterator[Trace]:
         raise TypeError(f"trace: a module expected, got {type(model).__name__}")
     traced = Trace(model)
     recorder = Recorder(model, traced._calls)
-    with interpreting(recorder), tapping(recorder.tensor, recorder.constant):
+    with watch(recorder), tapping(recorder.tensor, recorder.constant):
         yield traced

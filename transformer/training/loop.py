@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minigrad.device.memory import pool_use
-from minigrad.engine.interpreters import span
+from minigrad.engine.watch import span
 from minigrad.inspect.table import size
 
 from transformer.data.parallel_text import Pairs

@@ -20,7 +20,7 @@ def gather_rows(x, rows):
 @primitive(fresh=True)
 def scatter_rows(x, rows, count):
     """The rows of x at the places `rows` among `count`, the others 0: (N, …) → (count, …), for N different places."""
-    out = xp(x).zeros((count, *x.shape[1:]), x.dtype)
+    out = xp(x).zeros_like(x, shape=(count, *x.shape[1:]))
     out[rows] = x
     return out
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import minigrad as mg
 from minigrad import Tensor, inspect, nn, optim
-from minigrad.engine.interpreters import interpreters
+from minigrad.engine.watch import watchers
 from minigrad.func import checkpoint
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
@@ -33,10 +33,10 @@ def training_step(device="cpu"):
 
 def record(function):
     """The tape of what a function does."""
-    before = interpreters()
+    before = watchers()
     with inspect.record_tape() as tape:
         function()
-    assert interpreters() == before
+    assert watchers() == before
     return tape
 
 

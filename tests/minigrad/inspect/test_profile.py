@@ -1,4 +1,4 @@
-"""profile: calls and own times, by operation, module and named span, exact by a clock that operations move."""
+"""profile: calls and times, by operation, module and span, exact by a clock that operations move."""
 
 import contextlib
 
@@ -7,7 +7,7 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, inspect, nn, primitive
-from minigrad.engine.interpreters import interpreters
+from minigrad.engine.watch import watchers
 from minigrad.func import checkpoint
 
 from tests.minigrad.inspect.programs import leaf, training_step
@@ -62,10 +62,10 @@ def clock(monkeypatch):
     return CLOCK
 
 
-def ms(profile):
-    """Operation -> (calls, ms) forward and backward; but for "gate", which bundles the results of a checkpoint."""
-    return {name: (row.calls, round(row.forward * 1e3, 9), row.backward_calls, round(row.backward * 1e3, 9))
-            for name, row in profile.operations.items() if name != "gate"}
+def table(profile, kind):
+    """Name -> calls, and ms: forward, backward, own; but for "gate", which bundles the results of a checkpoint."""
+    return {name: (row.calls, *(round(1e3 * part, 9) for part in (row.forward, row.backward, row.own)))
+            for name, row in profile.rows(kind).items() if name != "gate"}
 
 
 class Block(nn.Module):
@@ -95,21 +95,20 @@ class WithinItself(nn.Module):
     ("program", "expected"),
     [
         (lambda x: (slow(x) + slow(x)).sum().backward(),
-         {"slow": (2, 40, 2, 60), "add": (1, 0, 1, 0), "sum": (1, 0, 1, 0)}),
-        (mg.no_grad()(slow), {"slow": (1, 20, 0, 0)}),
+         {"slow": (2, 40, 60, 100), "add": (1, 0, 0, 0), "sum": (1, 0, 0, 0)}),
+        (mg.no_grad()(slow), {"slow": (1, 20, 0, 20)}),
         (lambda x: mg.grad(slow(x), x, mg.ones(3, np.float64), create_graph=True),
-         {"slow": (1, 20, 1, 0), "pause": (1, 10, 0, 0)}),  # what runs in a rule counts once
+         {"slow": (1, 20, 10, 20), "pause": (1, 0, 10, 10)}),  # what runs in a rule is a part of the rule
         (lambda x: checkpoint(lambda y: checkpoint(slow, pause(y)), x).backward(np.ones(3)),
-         {"checkpoint": (3, 0, 2, 0), "pause": (2, 20, 1, 0), "slow": (3, 60, 1, 30)}),
+         {"checkpoint": (3, 30, 50, 0), "pause": (2, 10, 10, 20), "slow": (3, 20, 70, 90)}),
     ],
     ids=["both-ways", "no-grad", "create-graph", "nested-checkpoints"],
 )
-def test_own_times_of_operations(program, expected):
+def test_operations(program, expected):
     with mg.profile() as profile:
         program(leaf(3))
-    assert ms(profile) == expected
-    total = sum(row[1] + row[3] for row in expected.values())
-    assert [1e3 * one for one in (profile.total, profile.elapsed)] == pytest.approx([total, total], abs=1e-9)
+    assert table(profile, "operation") == expected
+    assert profile.elapsed * 1e3 == pytest.approx(sum(row[-1] for row in expected.values()), abs=1e-9)
 
 
 def backward(model, x):
@@ -121,21 +120,20 @@ def second(model, x):
 
 
 @pytest.mark.parametrize(("model", "finish", "expected"), [
-    (nn.Sequential(Block(Slow()), Slow()), backward, {"": (1, 70, 0, 90), "0": (1, 50, 30, 60),
-                                                      "0.inner": (1, 20, 20, 30), "1": (1, 20, 20, 30)}),
-    (nn.Sequential(Block(Slow(), again=True)), backward, {"": (1, 70, 0, 60), "0": (1, 70, 30, 60),
-                                                          "0.inner": (2, 40, 40, 30)}),
-    (WithinItself(), backward, {"": (2, 20, 20, 30)}),
-    (Slow(), second, {"": (1, 20, 20, 10)}),
+    (nn.Sequential(Block(Slow()), Slow()), backward, {"": (1, 70, 90, 0), "0": (1, 50, 60, 60),
+                                                      "0.inner": (1, 20, 30, 50), "1": (1, 20, 30, 50)}),
+    (nn.Sequential(Block(Slow(), again=True)), backward, {"": (1, 50, 80, 0), "0": (1, 50, 80, 60),
+                                                          "0.inner": (2, 20, 50, 70)}),
+    (WithinItself(), backward, {"": (2, 20, 30, 50)}),
+    (Slow(), second, {"": (1, 20, 10, 30)}),
 ], ids=["nested", "computed-again", "within-itself", "create-graph"])
 @pytest.mark.parametrize("named", [True, False])
 def test_modules_with_what_is_in_them(model, finish, expected, named):
     with mg.profile(model if named else None) as profile:
         finish(model, leaf(3))
     top = type(model).__name__
-    rows = {path: (row.calls, *(round(getattr(row, column) * 1e3, 9) for column in ("forward", "own", "backward")))
-            for path, row in profile.modules.items()}
-    assert rows == {(path if named else f"{top}.{path}") if path else top: row for path, row in expected.items()}
+    assert table(profile, "module") == {
+        (path if named else f"{top}.{path}") if path else top: row for path, row in expected.items()}
 
 
 def test_named_spans_and_what_happens_in_them():
@@ -152,34 +150,26 @@ def test_named_spans_and_what_happens_in_them():
     outer(leaf(3))  # of what is outside of the block, nothing is told
     with mg.profile() as profile:
         outer(leaf(3)).backward(np.ones(3))
-    rows = {name: (row.calls, round(row.total * 1e3, 9), round(row.own * 1e3, 9))
-            for name, row in profile.named.items()}
-    assert rows == {"outer": (2, 36, 1), "data": (1, 25, 5), "backward": (1, 30, 0)}
+    assert table(profile, "span") == {"outer": (2, 36, 0, 11), "data": (1, 25, 0, 25), "backward": (1, 0, 30, 30)}
 
 
 def test_watching_is_in_no_row(clock):
-    """Looking at the clock takes time here; every nanosecond is a span's own, or watching's, or outside of all."""
+    """Looking at the clock takes time here, a nanosecond: of its own a frame has one look, and one for each in it."""
     model, x = nn.Sequential(Block(Slow(), again=True)), leaf(3)
     clock.tick = 1
     with mg.profile() as profile, inspect.span("all"):
         model(x).backward(np.ones(3))
-    whole = next(span for span in profile.spans if span.name == "all")
-    own, watching = (sum(getattr(span, name) for span in profile.spans) for name in ("own", "watching"))
-    assert own + watching == whole.end - whole.begin + whole.watching
-    assert own + watching + 2 == round(profile.elapsed * 1e9)  # two looks: from the block's begin to the span's, and so
-    slow_spans = [span.own for span in profile.spans if span.name == "slow" and span.kind == "operation"]
-    assert slow_spans == [20_000_001] * 3  # one look
-    assert 0 < watching < 1000
+    assert sum(frame.own for frame in profile.spans) == 130_000_000 + 2 * len(profile.spans) - 1
 
 
-def test_a_gpu_is_waited_for_around_each_span(stand_in):
+def test_a_gpu_is_waited_for_around_each_frame(stand_in):
     x = leaf(3, device="cuda:0")
     start = mg.ones(3, device="cuda:0")
     stand_in.synchronizations.clear()
     with mg.profile() as profile:
         slow(x).backward(start)
     assert stand_in.synchronizations.total() == 6  # the operation, its rule, and the span "backward" around that
-    assert ms(profile) == {"slow": (1, 20, 1, 30)}
+    assert table(profile, "operation") == {"slow": (1, 20, 30, 50)}
 
 
 def test_the_tables_of_a_training_step(device, clock):
@@ -187,24 +177,21 @@ def test_the_tables_of_a_training_step(device, clock):
     clock.tick = 1000
     with mg.profile(model) as profile:
         step()
-    assert 0 < profile.total < profile.elapsed
-    assert {name: row.calls for name, row in profile.named.items()} == {
+    assert {name: row.calls for name, row in profile.rows("span").items()} == {
         "backward": 1, "clip_grad_norm_": 1, "AdamW.step": 1}
     assert all(name in str(profile) for name in ("linear", "encoder", "AdamW.step"))
 
 
 def test_a_pause_is_not_measured_and_its_time_is_not_the_block_s():
-    others = []
-    with inspect.op_hook(after=others.append), mg.profile() as profile:
+    with mg.profile() as other, mg.profile() as profile:
         slow(leaf(3))
         with contextlib.suppress(KeyError), profile.pause():
             slow(leaf(3))
             take(500)
             raise KeyError
         slow(leaf(3))
-    assert ms(profile) == {"slow": (2, 40, 0, 0)}
-    assert len(others) == 3
-    assert profile.elapsed == profile.total == 0.040
+    assert table(profile, "operation") == {"slow": (2, 40, 0, 40)}
+    assert (profile.elapsed, len(other.spans)) == (0.040, 3)
 
 
 def fail(*_):
@@ -232,7 +219,7 @@ class Fails(nn.Module):
 
 @pytest.mark.parametrize(("program", "expected"), [
     (lambda x: fails_backward(x).backward(np.ones(3)),
-     [("operation", "fails_backward", 0), ("backward", "fails_backward", 2), ("span", "backward", 0)]),
+     [("operation", "fails_backward", 0), ("operation", "fails_backward", 2), ("span", "backward", 0)]),
     (Fails(), [("module", "Fails", 2)]),
     (inspect.span("around")(mg.no_grad()(fails_forward)), [("operation", "fails_forward", 2), ("span", "around", 0)]),
 ], ids=["rule", "module", "operation"])
@@ -242,8 +229,8 @@ def test_an_error_ends_what_it_ends_and_nothing_else(program, expected):
             program(leaf(3))
         take(100)
         slow(leaf(3))
-    assert interpreters() == ()
-    assert [(span.kind, span.name, span.own / 1e6) for span in profile.spans] == expected
-    assert [(span.kind, span.name, span.own / 1e6) for span in outer.spans] == [*expected, ("operation", "slow", 20)]
-    assert outer.spans[-1].parent is None
+    assert watchers() == ()
+    for measured, more in ((profile, []), (outer, [("operation", "slow", 20)])):
+        assert [(frame.kind, frame.name, frame.own / 1e6) for frame in measured.spans] == [*expected, *more]
+    assert outer.spans[-1].outer is None
     assert (profile.elapsed, outer.elapsed) == (0.002, 0.122)

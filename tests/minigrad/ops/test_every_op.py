@@ -10,8 +10,9 @@ import minigrad as mg
 from minigrad import Tensor, ops
 from minigrad.device import is_array
 from minigrad.engine import backward as autograd
-from minigrad.engine.interpreters import Interpreter, interpreting
+from minigrad.engine.node import Node
 from minigrad.engine.primitive import only_definitions
+from minigrad.engine.watch import Watcher, watch
 
 from tests.minigrad.ops.row import host
 from tests.minigrad.ops.rows import ROWS
@@ -176,7 +177,7 @@ def test_gradients_share_no_memory(row):
         assert i < 2 + len(tensors) or a.flags.writeable
 
 
-class Ownership(Interpreter):
+class Ownership(Watcher):
     """Raises where a gradient is declared fresh and shares memory with an operand, a saved value, g or another one."""
 
     buffers = False  # what a rule adds into is the engine's
@@ -184,26 +185,24 @@ class Ownership(Interpreter):
     def __init__(self):
         self.operands = []
 
-    def operation(self, op, operands, proceed):
-        self.operands += arrays_in(operands.values)
-        return proceed(operands)
+    def before(self, what, given):
+        self.operands += arrays_in(given)
 
-    def rules(self, node, g, proceed):
-        saved = arrays_in(node.saved)
-        gradients = proceed(g)
-        if node.plan.fresh:
-            found = arrays_in(gradients)
-            others = [g, *saved, *self.operands]
+    def after(self, what, given, made):
+        if isinstance(what, Node) and what.plan.fresh:
+            node, found = what, arrays_in(made)
+            others = [given, *arrays_in(node.saved), *self.operands]
             for i, gradient in enumerate(found):
                 shared = any(np.may_share_memory(gradient, other) for other in [*others, *found[i + 1:]])
                 repeated = any(n > 1 and not stride for n, stride in zip(gradient.shape, gradient.strides, strict=True))
                 if gradient.size and (shared or repeated):
                     raise AssertionError(f"{node.primitive.name}: a gradient is declared fresh, and is not")
-        return gradients
 
 
 def arrays_in(values):
     """The arrays among saved values or operands."""
+    if isinstance(values, Tensor):
+        return [values.data]
     if is_array(values):
         return [values]
     if isinstance(values, mg.Saved):
@@ -217,7 +216,7 @@ def arrays_in(values):
 def test_gradients_that_are_declared_fresh_are(row):
     """Of bodies and definitions, and of float16, which definitions widen."""
     for dtype, definitions in itertools.product((np.float64, np.float16), (False, True)):
-        with interpreting(Ownership()), only_definitions() if definitions else contextlib.nullcontext():
+        with watch(Ownership()), only_definitions() if definitions else contextlib.nullcontext():
             out = row.op(*row.tensors(dtype=dtype))
             out.backward(cotangent(out))
 

@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import func, nn
 from minigrad import functional as F
-from minigrad.engine.interpreters import interpreters
+from minigrad.engine.watch import watchers
 
 from tests.transformer.tiny import jitter
 from transformer import EncoderLayer, GroupedQueryAttention, LanguageModel, MultiHeadAttention, RotaryPositions, trace
@@ -308,7 +308,7 @@ def test_finite_differences_put_every_setting_back_after_an_error():
     module.recovers = False
     with pytest.raises(ValueError, match=r"matmul|linear"):
         t.finite_difference(loss, "inner", "weights", direction)
-    assert (interpreters(), mg.is_grad_enabled()) == ((), True)
+    assert (watchers(), mg.is_grad_enabled()) == ((), True)
     assert "forward" not in vars(module.inner)
 
 

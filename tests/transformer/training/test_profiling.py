@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from minigrad.engine.interpreters import interpreters
+from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
@@ -59,5 +59,5 @@ def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):
     runs.after_update(monkeypatch, fail)
     with pytest.raises(RuntimeError, match="stop"):
         fit(runs.new_trainer(tmp_path / "run"), show_progress=False, profile=tmp_path / "trace.json")
-    assert interpreters() == ()
+    assert watchers() == ()
     assert (tmp_path / "trace.json").exists()

@@ -1,0 +1,360 @@
+"""A computation and its gradients as a program of NumPy alone: `program` writes each operation as a line.
+
+The forward and the backward run as ever, by definitions, on arrays that write down what NumPy is asked to do with them.
+What depends on no parameter (ids, masks, a dropout mask) is a constant of the program, which is right for these inputs.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, partialmethod
+from itertools import count, groupby
+from typing import Any
+
+import numpy as np
+
+from minigrad.engine.node import Node
+from minigrad.engine.primitive import Primitive, only_definitions
+from minigrad.engine.watch import watch
+from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
+from minigrad.inspect.lines import FUNCTIONS, PACKAGE
+from minigrad.nn import Module
+from minigrad.tensor.gradients import backward
+
+SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@", "power": "**", "greater": ">",
+           "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
+METHODS = re.findall(r"\w+", "argmax argmin argsort astype copy cumsum flatten max mean min prod ravel repeat reshape "
+                             "squeeze std sum swapaxes take transpose var")
+
+
+@dataclass(eq=False)
+class Value:
+    """An array of the program, or a tuple of numbers in it.
+
+    Attributes:
+        name: what it should be called, "" if nobody said.
+        shape: its shape.
+        line: what makes it, text and values.
+        change: a line that changes it in place then.
+        frame: what it was made in.
+        text: of what is not made by a line: how it is written.
+    """
+
+    name: str
+    shape: tuple[int, ...] = ()
+    line: Sequence[Any] = ()
+    change: Sequence[Any] = ()
+    frame: Frame | None = None
+    text: str = ""
+
+    @property
+    def needs(self) -> list[Value]:
+        """The values in its lines, one after the other."""
+        return [part for part in (*self.line, *self.change) if isinstance(part, Value) and part is not self]
+
+
+class Traced(np.ndarray[Any, Any]):
+    """An array that writes down what NumPy is asked to do with it."""
+
+    traced: Value
+    writer: Writer
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, out: Any = (), **options: Any) -> Any:
+        if out:  # x -= y
+            out[0][...] = self.__array_ufunc__(ufunc, method, *args, **options)
+            return out[0]
+        name, made = ufunc.__name__, getattr(ufunc, method)(*bare(args), **bare(options))
+        text = f"np.{name}" if getattr(np, name, None) is ufunc else f"special.{name}"
+        if method == "at":
+            return self.writer.change(args[0], f"{text}.at", *call(args))
+        if method != "__call__":
+            return self.writer.made(made, f"{text}.{method}", *call(args, options))
+        if name in SYMBOLS and not options:
+            return self.writer.made(made, args[0], f" {SYMBOLS[name]} ", args[1])
+        return self.writer.made(made, text, *call(args, options))
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        return self.writer.made(function(*bare(args), **bare(options)), f"np.{function.__name__}", *call(args, options))
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.writer.made(bare(self)[bare(index)], self, *at(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        bare(self)[bare(index)] = bare(value)
+        self.writer.change(self, self, *at(index), " = ", value)
+
+
+def _method(self: Traced, name: str, *args: Any, **options: Any) -> Any:
+    made = getattr(bare(self), name)(*bare(args), **bare(options))
+    if name == "astype" and made.dtype == self.dtype:
+        return self.writer.trace(made, self.traced)
+    shown = {key: value for key, value in options.items() if value is not None and value is not False}
+    return self.writer.made(made, self, f".{name}", *call(args, shown))
+
+
+def _view(name: str, self: Traced) -> Any:
+    return self.writer.made(getattr(bare(self), name), self, f".{name}")
+
+
+for _name in METHODS:
+    setattr(Traced, _name, partialmethod(_method, _name))
+for _name in ("T", "mT"):
+    setattr(Traced, _name, property(partial(_view, _name)))
+
+
+def bare(value: Any) -> Any:
+    """The same with plain arrays in the place of traced ones."""
+    if isinstance(value, dict):
+        return {key: bare(part) for key, part in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(map(bare, value))
+    return value.view(np.ndarray) if isinstance(value, Traced) else value
+
+
+def call(args: Iterable[Any], options: Mapping[str, Any] = {}) -> list[Any]:
+    """Arguments as pieces of a line: text, and operands."""
+    operands = [("", arg) for arg in args] + [(f"{name}=", value) for name, value in options.items()]
+    pieces = [piece for name, value in operands
+              for piece in (", ", name, repr(value) if isinstance(value, str) else value)]
+    return ["(", *pieces[1:], ")"]
+
+
+def at(index: Any) -> list[Any]:
+    """An index in brackets, as pieces of a line."""
+    return ["[", *call(index if isinstance(index, tuple) else (index,))[1:-1], "]"]
+
+
+class Writer(FrameWatcher):
+    """Writes the lines.
+
+    Attributes:
+        values: in the order in which they were made.
+        given: those that are not made, and the arrays, by the arrays' ids.
+    """
+
+    buffers = False  # what is added into them in place would not be seen
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.values: list[Value] = []
+        self.given: dict[int, tuple[Value, Any]] = {}
+        self.kind = type("Traced", (Traced,), {"writer": self})
+        self.place: Any = None  # the line of source of the last value
+
+    def trace(self, array: Any, value: Value) -> Any:
+        """`array` as one that writes down what is done with it."""
+        traced: Any = np.asarray(array).view(self.kind)
+        traced.traced = value
+        return traced
+
+    def give(self, array: Any, name: str) -> Value:
+        """The value of an array that the program does not make."""
+        return self.given.setdefault(id(array), (Value(name, array.shape), array))[0]
+
+    def shown(self, piece: Any) -> list[Any]:
+        """A piece of a line as text and values."""
+        if isinstance(piece, (str, Value)):
+            return [piece]
+        if isinstance(piece, Traced):
+            return [piece.traced]
+        if isinstance(piece, np.ndarray) and piece.ndim:
+            return [self.give(piece, "constant")]
+        if isinstance(piece, slice):
+            return [":".join("" if part is None else str(part) for part in (piece.start, piece.stop, piece.step))]
+        if isinstance(piece, tuple) and all(type(part) is int for part in piece):
+            return [Value("shape", text=repr(piece))]
+        if isinstance(piece, (tuple, list)):
+            brackets = "[]" if isinstance(piece, list) else ("(", ",)")
+            return [part for one in (brackets[0], *call(piece)[1:-1], brackets[1]) for part in self.shown(one)]
+        if isinstance(piece, (np.dtype, type)):
+            return [f"np.{np.dtype(piece)}"]
+        text = repr(piece[()] if isinstance(piece, np.ndarray) else piece).replace("Ellipsis", "...")
+        return [re.sub(r"\b(inf|nan)\b", r"np.\1", text)]
+
+    def made(self, made: Any, *pieces: Any) -> Any:
+        """What NumPy made, traced; anything but an array as it is."""
+        if not isinstance(made, (np.ndarray, np.generic)):
+            return made
+        frame = self.running[-1] if self.running else None
+        name, place = source_name(frame)
+        if place == self.place and self.values[-1].name == name:  # the last value of a line of source has its name
+            self.values[-1].name = ""
+        self.place = place
+        self.values.append(Value(name, made.shape, [part for piece in pieces for part in self.shown(piece)], (), frame))
+        return self.trace(made, self.values[-1])
+
+    def change(self, array: Traced, *pieces: Any) -> None:
+        """`array` was changed in place, by a line in which it occurs: from now on it is another value."""
+        before = array.traced
+        array.traced = after = Value(before.name, before.shape, [before], (), before.frame)
+        after.change = [part for piece in pieces for part in self.shown(piece)]
+        self.values.append(after)
+
+    def before(self, what: Any, given: Any) -> None:
+        """An operation gives names to constants; the gradient that rules get is that of a value with a name."""
+        self.enter(what).note = type(what).__name__
+        self.place = None
+        if isinstance(what, Node):
+            given.traced.name = f"d_{self.recorded[what].note.name}"
+        elif isinstance(what, Primitive):
+            for name, value in zip(what.parameters, given, strict=True):
+                for array in arrays_in(value):
+                    if array.ndim and not isinstance(array, Traced):
+                        self.give(array, name)
+
+    def after(self, what: Any, given: Any, made: Any) -> None:
+        """What an operation made is called after it, if it has no better name."""
+        frame = self.leave(what, made)
+        if isinstance(what, Primitive) and made is not None and isinstance(made._data, Traced):
+            frame.note = made._data.traced
+            frame.note.name = frame.note.name or what.name
+
+
+def source_name(frame: Frame | None) -> tuple[str, Any]:
+    """The name that the running line of the program, or of minigrad.functional, assigns to; and where it is.
+
+    In a backward pass the program's has nothing to say.
+    """
+    place: Any = sys._getframe(2)
+    while place.f_code.co_filename.startswith(PACKAGE) and not place.f_code.co_filename.startswith(FUNCTIONS):
+        place = place.f_back
+    file, number = place.f_code.co_filename, place.f_lineno
+    found = re.match(r"\s*([a-z]\w*) [-+*/@]?= ", linecache.getline(file, number))
+    own = file.startswith(FUNCTIONS) or frame is None or not frame.backward
+    return found[1] if found and own else "", (id(place), number)
+
+
+# ------------------------------------------------------------------------- the text
+
+
+@dataclass
+class Run:
+    """Values that were made one after the other in one call of a module, by its forward or by its rules."""
+
+    values: list[Value]
+
+    def __post_init__(self) -> None:
+        frame = self.values[0].frame
+        self.call = frame.modules[-1] if frame is not None and frame.modules else None
+        self.backward = frame is not None and frame.backward
+        self.operands = list(dict.fromkeys(
+            need for value in self.values for need in value.needs if need not in self.values))
+        # What it has in common with runs that compute the same of other values.
+        names = {value: f"v{i}" for i, value in enumerate((*self.operands, *self.values))}
+        self.form = str((self.call and self.call.note, self.backward, self.lines(names)))
+
+    def lines(self, names: Mapping[Value, str]) -> list[str]:
+        """The lines that make its values."""
+        return [text for value in self.values for text in (
+            f"{names[value]} = {joined(value.line, names)}", joined(value.change, names)) if text]
+
+
+def joined(parts: Iterable[Any], names: Mapping[Value, str]) -> str:
+    """Parts of a line as text."""
+    return "".join(part if isinstance(part, str) else names[part] for part in parts)
+
+
+def named(values: Iterable[Value], taken: set[str]) -> dict[Value, str]:
+    """A name for each value that is none of those `taken`, and is from now on."""
+    names = {}
+    for value in values:
+        base = re.sub(r"\W", "_", value.name.rpartition(".")[2]) or "t"
+        tries = (base if n == 1 else f"{base}_{n}" for n in count(1))
+        names[value] = next(name for name in tries if name not in taken)
+        taken.add(names[value])
+    return names
+
+
+def layout(values: list[Value], loss: Value, gradients: Mapping[str, Value]) -> str:
+    """The program: a function for each kind of run that there is several times, and ``step(p)``."""
+    runs = [Run(list(group)) for _, group in groupby(values, lambda value: (
+        value.frame and value.frame.modules[-1:], value.frame and value.frame.backward))]
+    used = {loss, *gradients.values(), *[operand for run in runs for operand in run.operands]}
+    alike: dict[str, list[Run]] = {}
+    for run in runs:
+        alike.setdefault(run.form, []).append(run)
+    taken, functions, calls = {"np", "special", "step", "p"}, [], dict[str, tuple[str, list[int], list[int]]]()
+    for form, group in alike.items():
+        first, call = group[0], group[0].call
+        if call is None or len(group) == 1 or len(first.values) == 1:
+            continue
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call.note).lower() + ("_backward" if first.backward else "")
+        [function] = named([Value(kind)], taken).values()
+        asked = [i for i, operand in enumerate(first.operands)  # a tuple of numbers only if it is not always the same
+                 if operand.name != "shape" or len({run.operands[i].text for run in group}) > 1]
+        given = [i for i in range(len(first.values)) if any(run.values[i] in used for run in group)]
+        calls[form] = function, asked, given
+        arguments = [first.operands[i] for i in asked]
+        names = {operand: operand.text for operand in first.operands} | named([*arguments, *first.values], {"np"})
+        functions += [f"def {function}({', '.join(names[argument] for argument in arguments)}):",
+                      *(f"    {line}" for line in first.lines(names)),
+                      f"    return {', '.join(names[first.values[i]] for i in given)}", "", ""]
+    names = named([value for run in runs for value in run.values if run.form not in calls or value in used], taken)
+    names |= {value: value.text for value in used if value.text}
+    body = []
+    for run in runs:
+        if run.backward and "# the backward" not in body:
+            body += ["", "# the backward"]
+        title = "" if run.call is None else f"# {run.call.name} ({run.call.note})"
+        if run.form in calls:
+            function, asked, given = calls[run.form]
+            body.append(f"{', '.join(names.get(run.values[i], '_') for i in given)} = "
+                        f"{function}({', '.join(names[run.operands[i]] for i in asked)})  {title}")
+        else:
+            lines = [f"{line}  # {value.shape}" for value in run.values for line in Run([value]).lines(names)]
+            body += ["", title, *lines] if title else lines
+    body += [f"return {names[loss]}, {{", *[f'    "{name}": {names[value]},' for name, value in gradients.items()], "}"]
+    text = "\n".join([*functions, "def step(p):", *(f"    {line}".rstrip() for line in body), ""])
+    return "\n".join(["import numpy as np", *["from scipy import special"] * ("special." in text), "", "", text])
+
+
+def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Write the computation of a loss, and of its gradients, as a program that needs NumPy alone.
+
+    One line is one operation; its comment has the shape. Names are those of parameters, and of the lines of
+    minigrad.functional and of your program that assign the values; ``d_x`` is the gradient of x. What a module computes
+    stands together, the backward in the reverse order of the forward, and what occurs several times is a function.
+
+    Args:
+        function: computes the loss, a single number.
+        wrt: a module, or tensors by name, for whose gradients is asked.
+
+    Returns:
+        The text, which defines ``step(p)``, a function that returns the loss and the gradients by name; and the arrays
+        `p` by name: parameters and constants.
+    """
+    tensors: dict[str, Any] = dict(wrt.named_parameters() if isinstance(wrt, Module) else wrt)
+    writer, gradients = Writer(wrt if isinstance(wrt, Module) else None), dict[str, Value]()
+    names, before = {id(tensor): name for name, tensor in tensors.items()}, [t._data for t in tensors.values()]
+
+    def receive(leaf: Any, gradient: Any, owned: bool) -> None:
+        name = names[id(leaf)]
+        gradients[name] = gradient.traced
+        gradient.traced.name = f"d_{name.rpartition('.')[2]}"
+
+    try:
+        for name, tensor in tensors.items():
+            value = writer.give(tensor._data, name)
+            value.text, tensor._data = f'p["{name}"]', writer.trace(tensor._data, value)
+        with only_definitions(), watch(writer):
+            loss = function()
+            result, start = loss._data.traced, np.ones_like(loss._data)
+            result.name, start.traced.name = "loss", "d_loss"
+            backward(loss, start, receive=receive)
+    finally:
+        for tensor, data in zip(tensors.values(), before, strict=True):
+            tensor._data = data
+    needed, stack = set[Value](), [result, *gradients.values()]
+    while stack:
+        if (value := stack.pop()) not in needed:
+            needed.add(value)
+            stack += value.needs
+    constants = named([value for value, _ in writer.given.values() if value in needed and not value.text], set(tensors))
+    for value, name in constants.items():
+        value.text = f'p["{name}"]'
+    arrays = {value.text[3:-2]: array for value, array in writer.given.values() if value.text}
+    return layout([value for value in writer.values if value in needed], result, gradients), arrays

@@ -1,0 +1,131 @@
+"""program: what is written runs with NumPy alone and gives the loss and the gradients, of other parameters, too."""
+
+import ast
+import re
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+from minigrad import Tensor, nn
+from minigrad import functional as F
+from minigrad.inspect import program
+
+from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+
+MASK = np.tril(np.ones((4, 4), bool))
+
+
+def leaves(*shapes, dtype=np.float64):
+    rng = np.random.default_rng(0)
+    return {name: Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
+            for name, shape in zip("xyz", shapes, strict=False)}
+
+
+def attention(x, y, z):
+    return (F.scaled_dot_product_attention(x, y, z, MASK, dropout_p=0.3) ** 2).sum()
+
+
+def in_place(x, y):
+    """Rules that add into places, and repeat an index."""
+    return (x[:, 1:] * y[[0, 0, 1]].sum() + F.embedding([1, 0, 1], y).mean()).sum() + mg.concatenate([x, y]).max()
+
+
+class Tied(nn.Module):
+    """A weight that is used twice, in different shapes, by ReLU and erfc."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3, bias=False)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return F.cross_entropy(self.second(F.gelu(self.first(x))) + self.first(F.relu(x)), [0, 2])
+
+
+def transformer(dtype=np.float64, **options):
+    model = tiny_model(dtype, dropout=0.1, **options)
+    return lambda: model.loss(SOURCE, LABELS, label_smoothing=0.1), model
+
+
+def of(function, *shapes, **options):
+    tensors = leaves(*shapes, **options)
+    return lambda: function(*tensors.values()), tensors
+
+
+def of_module(module, *args):
+    return lambda: module(*args), module.to(dtype=np.float64)
+
+
+CASES = {
+    "product": lambda: of(lambda x, y: (x * y).sum(), (2, 3), (2, 3)),
+    "attention": lambda: of(attention, (2, 4, 3), (2, 4, 3), (2, 4, 3)),
+    "in-place": lambda: of(in_place, (3, 4), (2, 4)),
+    "many-rows": lambda: of(lambda x: (F.embedding(np.arange(3000) % 7, x) ** 2).sum(), (7, 2), dtype=np.float32),
+    "tied": lambda: of_module(Tied(), Tensor(np.random.default_rng(1).normal(size=(2, 3)))),
+    "transformer": transformer,
+    "post-norm, one table": lambda: transformer(norm="post", activation="gelu", share_embeddings=True, tie_output=True),
+    "float32": lambda: transformer(np.float32),
+}
+
+
+def gradients(function, tensors, state):
+    mg.random.set_state(state)
+    loss = function()
+    return loss.item(), dict(zip(tensors, mg.grad(loss, list(tensors.values())), strict=True))
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_program_gives_the_loss_and_the_gradients(case, fused):
+    function, wrt = case()
+    tensors, state = dict(wrt.named_parameters()) if isinstance(wrt, nn.Module) else wrt, mg.random.get_state()
+    kinds = {name: type(tensor.data) for name, tensor in tensors.items()}
+    with mg.fused(fused):
+        text, arrays = program(function, wrt)
+    assert {type(node) for node in ast.parse(text).body} <= {ast.Import, ast.ImportFrom, ast.FunctionDef}
+    assert set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)) <= {"numpy", "scipy"}
+    namespace = {}
+    exec(text, namespace)
+    assert {name: type(tensor.data) for name, tensor in tensors.items()} == kinds
+    for _ in range(2):  # and once more with other parameters: nothing of them was taken for a constant
+        loss, found = namespace["step"](arrays)
+        with mg.fused(fused):
+            value, expected = gradients(function, tensors, state)
+        digits = {"rtol": 2e-5, "atol": 2e-6} if loss.dtype == np.float32 else {"rtol": 1e-11, "atol": 1e-13}
+        np.testing.assert_allclose(loss, value, **digits)
+        assert found.keys() == expected.keys()
+        for name, gradient in expected.items():
+            np.testing.assert_allclose(found[name], gradient.numpy(), err_msg=name, **digits)
+        rng = np.random.default_rng(2)
+        for name, tensor in tensors.items():
+            tensor.copy_(tensor.numpy() + 0.1 * rng.normal(size=tensor.shape).astype(tensor.dtype))
+            arrays[name] = tensor.numpy().copy()
+
+
+def test_how_it_reads():
+    text, arrays = program(*CASES["product"]())
+    assert text == """\
+import numpy as np
+
+
+def step(p):
+    mul = p["x"] * p["y"]  # (2, 3)
+    loss = mul.sum()  # ()
+    d_loss = np.ones_like(loss)  # ()
+
+    # the backward
+    d_mul = np.broadcast_to(d_loss, (2, 3))  # (2, 3)
+    d_x = d_mul * p["y"]  # (2, 3)
+    d_y = d_mul * p["x"]  # (2, 3)
+    return loss, {
+        "x": d_x,
+        "y": d_y,
+    }
+"""
+    assert list(arrays) == ["x", "y"]
+    text, arrays = program(*transformer())
+    functions = re.findall(r"^def (\w+)", text, re.MULTILINE)
+    assert {"linear", "layer_norm", "multi_head_attention", "multi_head_attention_backward", "step"} <= set(functions)
+    assert len(functions) == len(set(functions))
+    assert all(f'p["{name}"]' in text for name in arrays)
