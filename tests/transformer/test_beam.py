@@ -137,9 +137,10 @@ def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, alpha, 
     the letter's score is still below that of the end; the search must not stop there.
     """
     first, middle, last = [0.55, 0.22, 0.13, 0.1], [0.001, 0.997, 0.001, 0.001], [0.997, 0.001, 0.001, 0.001]
-    following = iter([first, *[middle] * 7, last, *[middle] * 31])
+    following, computed = iter([first, *[middle] * 7, last, *[middle] * 31]), Steps.logits
 
     def logits(steps):
+        computed(steps)  # which fills the cache
         return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.ids.shape[0] * steps.ids.shape[1], 1))
 
     model = peaked_model(0)
