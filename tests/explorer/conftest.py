@@ -104,5 +104,5 @@ def opened(explorer_page: Path, share_page: Callable[..., Any]) -> Any:
 
 @pytest.fixture
 def explorer_page(made: dict[str, Made]) -> Path:
-    """The page of the pre-norm model: two heads, two sentences of unequal lengths, with padding."""
+    """The page of the pre-norm model: two heads, two sentences."""
     return made["pre"].path

@@ -8,7 +8,7 @@
 function everywhere(where, look, breaking = true, only = null) {
   const symbols = only ?? [...document.querySelectorAll(".tile")].map(({dataset}) => dataset.key.slice("tile:".length));
   const tiles = symbols.map((symbol) => ({symbol}));
-  const cells = ["A", "dSm", "dV", "dQ"].map((symbol) => ({symbol, cell: {row: 1, col: 1}}));
+  const cells = ["A", "dS", "dV", "dQ"].map((symbol) => ({symbol, cell: {row: 1, col: 1}}));
   const views = panelsOf(currentView()).map(({id}) => ({panel: id}));
   const broken = breaking ? BREAKAGES.map(({key}) => ({broken: key})) : [];
   explorer.setState({...where, panel: "paths", broken: null});

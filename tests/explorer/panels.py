@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer import trace
+from tests.transformer.tiny import tiny_model
 from transformer.data import WordTokenizer
 from transformer.explore.data import Snapshot
 from transformer.explore.trace import Trace
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
-SOURCE_TOKENS = [["kyō", "wa", "ii", "tenki", "</s>"], ["ame", "da", "</s>", "<pad>", "<pad>"]]
-TARGET_TOKENS = [["<s>", "nice", "day", "</s>"], ["<s>", "it", "rains", "today"]]
-SELF, CAUSAL, CROSS = range(3)  # the attentions of the page
+# Of one length on each side, so that the engine's batch has no padding: the page has none.
+SOURCES, TARGETS = ["a b c d", "g f e d"], ["e f g", "c b a"]
+SELF, CAUSAL = "encoder.layers.0.self_attention", "decoder.layers.0.self_attention"
+CROSS = "decoder.layers.0.cross_attention"
 WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_model`
 STEPS = [100, 200, 300, 400, 600, 900]  # more than a telephone shows at once
 
@@ -42,17 +42,10 @@ def history_of(traced):
 
 def make_page(path, measure=False, **changes):
     """The page of a small model; with `measure`, with differences by the engine and with a history."""
-    model = tiny_model(**changes).train("dropout" in changes)
-
-    def loss():
-        return model.loss(SOURCE, LABELS)
-
-    with trace(model) as traced:
-        loss().backward()
-    explanation = traced.explanation(SOURCE_TOKENS, TARGET_TOKENS, loss if measure else None)
-    explanation.history = history_of(traced) if measure else []
-    explanation.to_html(path)
-    return Made(path, traced, {name: explanation.checks(name) for name in traced.names})
+    explanation = live_explanation(tiny_model(**changes), SOURCES, TARGETS, measure)
+    explanation.history = history_of(explanation.trace) if measure else []
+    path.write_text(explanation.page(opens=CROSS), encoding="utf-8")
+    return Made(path, explanation.trace, {name: explanation.checks(name) for name in explanation.names})
 
 
 def make_pages(folder):
@@ -60,16 +53,22 @@ def make_pages(folder):
     return {norm: make_page(folder / f"{norm}.html", measure=norm == "pre", norm=norm) for norm in ("pre", "post")}
 
 
-def live_explanation(model, source="a b c", target="d e"):
-    """Of a small model, whose page is live; without finite differences by the engine, which take long."""
+def live_explanation(model, source="a b c", target="d e", measure=False):
+    """Of a small model; with `measure`, with finite differences by the engine, which take long."""
     explanation = explain(Translator(model, WORDS, WORDS), source, target)
-    explanation.again = None
+    explanation.again = explanation.again if measure else None
     return explanation
 
 
 def show(page, **changes):
     """Change fields of the page's state."""
     page.evaluate("(changes) => explorer.setState(changes)", changes)
+
+
+def measure(page):
+    """Let the checks panel measure what the page measures when it is idle."""
+    if page.locator("[data-key='checks:measure']").count():
+        page.click("[data-key='checks:measure']")
 
 
 def each(page, selector, expression):

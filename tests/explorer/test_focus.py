@@ -8,7 +8,7 @@ from tests.explorer.panels import CROSS, SELF
 BANDS = """() => Object.fromEntries([...document.querySelectorAll(".tile")].map((tile) => [tile.dataset.symbol,
     tile.querySelectorAll(".token-band").length]).filter(([, bands]) => bands))"""
 OF_QUERY, OF_KEY = {"X", "Q", "O", "C", "Y"}, {"M", "K", "V"}
-OF_BOTH = {"R", "S", "Sm", "A"}
+OF_BOTH = {"R", "S", "A"}
 MOVING = "document.getAnimations().filter((animation) => !(animation instanceof CSSTransition))"
 
 
@@ -22,7 +22,7 @@ def test_a_token_lights_up_wherever_it_plays_a_part(opened):
     label.hover()
     assert opened.evaluate(BANDS) == dict.fromkeys(with_gradients(OF_KEY | OF_BOTH), 1)
     lit = opened.eval_on_selector_all(".lit-token:not(td)", "all => all.map((one) => one.textContent)")
-    assert set(lit) == {"ii"}
+    assert set(lit) == {"c"}
     assert opened.locator("#panel svg .lit-token").count() == 1
     opened.locator("h1").hover()
     assert opened.evaluate(BANDS) == {}

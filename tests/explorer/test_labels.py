@@ -17,4 +17,4 @@ def test_the_page_names_tokens_as_the_terminal_does(opened):
     rows = [row_names(*both) for both in zip(read, written, strict=True)]
     pairs = list(zip(read, written, strict=True))
     assert opened.evaluate("(all) => all.map(([read, written]) => rowNames(read, written))", pairs) == rows
-    assert opened.evaluate("currentView().labels.query") == ["<s> → nice", "nice → day", "day → </s>", "</s>"]
+    assert opened.evaluate("currentView().labels.query") == ["<bos> → e", "e → f", "f → g", "g → <eos>"]

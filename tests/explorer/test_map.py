@@ -7,8 +7,6 @@ import pytest
 from tests.explorer.panels import WORDS, live_explanation
 from tests.transformer.tiny import tiny_model
 
-# ------------------------------------------------------------------ on a live page
-
 OUTPUTS = ("norm", "attention", "feed_forward", "_residual", "embedding", "projection")  # modules that are places
 
 
@@ -107,7 +105,3 @@ def test_a_step_shows_how_far_each_place_moved(still):
         path = "output" if name.startswith("projection.") else max(within, key=len)
         moved[path] = np.hypot(moved[path], norm)
     assert bars(still, "moved") == pytest.approx(shares(moved), rel=1e-6)
-
-
-def test_without_a_live_model_there_is_no_map(opened):
-    assert opened.locator("#map").is_hidden()

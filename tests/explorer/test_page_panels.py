@@ -16,6 +16,7 @@ from tests.explorer.panels import (
     cells,
     each,
     holds,
+    measure,
     numbers,
     show,
 )
@@ -26,7 +27,7 @@ from transformer.explore.page import SCRIPTS
 
 @pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
 def test_the_softmax_panel_shows_the_engines_row(opened, made, attention):
-    step = made["pre"].trace[made["pre"].trace.names[attention]]
+    step = made["pre"].trace[attention]
     for item, head, row in ((0, 0, 2), (1, 0, 1), (1, 1, 3)):
         engine = step.head(item, head)
         a, dA, dS = engine.values["A"][row], engine.gradients["A"][row], engine.gradients["S"][row]
@@ -66,7 +67,8 @@ def test_the_jacobian_gives_the_same(opened, made):
 @pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
 def test_the_checks_are_the_engines(opened, made, attention):
     show(opened, panel="checks", place=attention)
-    measured = made["pre"].checks[made["pre"].trace.names[attention]]
+    measure(opened)
+    measured = made["pre"].checks[attention]
     assert len(measured) > 15
     for symbol, found in measured.items():
         errors = numbers(opened, f"tr[data-symbol='d{symbol}'] [data-engine]")
@@ -84,12 +86,14 @@ def test_the_checks_are_the_engines(opened, made, attention):
 
 def test_what_is_broken_is_red_and_named(opened):
     show(opened, panel="checks", place=CROSS, broken="rowsum")
+    measure(opened)
     assert holds(opened, "checks") == "false"
     named = opened.get_attribute("[data-fact=checks]", "data-wrong").split()
-    assert set(named) == {"dSm", "dS", "dR", "dQ", "dK", "dWQ", "dbQ", "dWK", "dXq", "dXk", "dX", "dbK", "dM"}
+    assert set(named) == {"dS", "dR", "dQ", "dK", "dWQ", "dbQ", "dWK", "dXq", "dXk", "dX", "dbK", "dM"}
     assert each(opened, ".checks tr.wrong", "one.dataset.symbol") == named
     assert "the backward is broken" in opened.inner_text("#panel .note")
     show(opened, broken=None)
+    measure(opened)
     assert opened.get_attribute("[data-fact=checks]", "data-wrong") == ""
     assert opened.locator("#panel .checks tr.wrong").count() == 0
 

@@ -3,25 +3,27 @@
 import re
 
 from tests.explorer.browser import watched_page
-from tests.explorer.panels import SOURCE_TOKENS, TARGET_TOKENS, show
-from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer import trace
+from tests.explorer.panels import CROSS, show
+from tests.transformer.tiny import tiny_model
+from transformer.data import WordTokenizer
+from transformer.explore.translation import explain
+from transformer.translator import Translator
 
-HOSTILE = ["<img src=http://127.0.0.1:9/ onerror=ran=1>", "<script>ran=1</script>", "javascript:ran=1",
-           "\" onfocus=\"ran=1\" autofocus x=\"", "</script><script>ran=1</script>"]
+HOSTILE = ["<img/src=http://127.0.0.1:9/onerror=ran=1>", "<script>ran=1</script>", "javascript:ran=1",
+           "\"onfocus=\"ran=1\"autofocus/x=\"", "</script><script>ran=1</script>"]
 PANELS = ["softmax", "checks", "paths", "flow", "heads", "history"]
 
 
 def test_tokens_are_text_and_nothing_else(open_page, tmp_path):
-    model = tiny_model()
-    with trace(model) as traced:
-        model.loss(SOURCE, LABELS).backward()
+    words = WordTokenizer.train([" ".join([*HOSTILE, "a", "b"])])
     path = tmp_path / "page.html"
-    traced.to_html(path, [HOSTILE, SOURCE_TOKENS[1]], [HOSTILE[:4], TARGET_TOKENS[1]])
+    explanation = explain(Translator(tiny_model(), words, words), " ".join(HOSTILE), " ".join(HOSTILE[:4]))
+    explanation.again = None
+    path.write_text(explanation.page(opens=CROSS), encoding="utf-8")
     page = open_page(path)
     elements = page.evaluate("document.querySelectorAll('img, script, [onfocus], [autofocus]').length")
     for symbol, panel in zip(["A", "dV", "dX"] * 2, PANELS, strict=True):
-        show(page, place=2, symbol=symbol, panel=panel, cell={"row": 1, "col": 0})
+        show(page, place=CROSS, symbol=symbol, panel=panel, cell={"row": 1, "col": 0})
         page.locator(".tile").first.hover()
     assert page.evaluate("document.querySelectorAll('img, script, [onfocus], [autofocus]').length") == elements
     assert page.evaluate("document.body.innerText").count("onerror=ran=1") > 0

@@ -54,7 +54,7 @@ SPLIT = """() => {
 @pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
 def test_the_paths_sum_to_the_engines_gradient(made, share_page, norm, attention):
     page = share_page(made[norm].path)
-    parts, total = parts_by_the_engine(made[norm].trace[made[norm].trace.names[attention]])
+    parts, total = parts_by_the_engine(made[norm].trace[attention])
     for item in range(2):
         show(page, panel="paths", place=attention, item=item)
         split = page.evaluate(SPLIT)
@@ -77,15 +77,6 @@ SHARE = """(path) => [...document.querySelector(`#panel [data-path=${path}]`).qu
     .map((one) => Number(one.dataset.value))"""
 
 
-def test_paths_of_a_broken_backward_do_not_sum_up(opened):
-    show(opened, panel="paths", place=SELF, broken="rowsum")
-    assert holds(opened, "paths") == "false"
-    assert "do not sum" in opened.inner_text("[data-fact=paths]")
-    show(opened, broken=None, scaling=False)  # another computation than the engine's, but a right one
-    assert holds(opened, "paths") is None
-    assert "since then √d_k is off" in opened.inner_text("[data-fact=paths]")
-
-
 # ------------------------------------------------------------------ flow
 
 
@@ -102,7 +93,7 @@ def flow_by_numpy(step, item, heads):
 
 @pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
 def test_the_flow_is_that_of_numpy(opened, made, attention):
-    step = made["pre"].trace[made["pre"].trace.names[attention]]
+    step = made["pre"].trace[attention]
     for choice, heads, item in (("all", [0, 1], 0), ("all", [0, 1], 1), ("one", [1], 1)):
         show(opened, panel="flow", place=attention, head=1, item=item)
         opened.check(f"[data-key='flow-heads:{choice}']", force=True)
@@ -128,7 +119,7 @@ def test_choosing_a_head(opened, made):
         expected = [np.linalg.norm(step.head(0, head).gradients[symbol]) for head in range(2)]
         assert_equal(numbers(opened, "figcaption [data-value]"), expected)
     opened.check("[data-key='heads-symbol:A']", force=True)
-    a = step.weights.numpy()[0]  # all positive: this sentence has no padding
+    a = step.weights.numpy()[0]
     assert_equal(numbers(opened, "figcaption [data-value]"), np.exp(-(a * np.log(a)).sum(axis=-1)).mean(axis=-1))
     opened.focus("[data-key='heads:1']")
     opened.keyboard.press("Enter")

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.explorer.panels import live_explanation, make_page
+from tests.explorer.panels import live_explanation
 from tests.transformer.tiny import tiny_model
 from transformer.explore.steps import matrices
 
@@ -42,15 +42,14 @@ COMPLAINTS = """() => {
 
 @pytest.fixture(scope="session")
 def told_pages(tmp_path_factory):
-    """By name: a page and its trace. Two have a live model; of the third the attentions alone are known."""
+    """By name: a page and its trace."""
     folder = tmp_path_factory.mktemp("stories")
     pages = {}
     for name in MODELS:
         explanation = explained(name)
         explanation.to_html(folder / f"{name}.html")
         pages[name] = folder / f"{name}.html", explanation.trace
-    foreign = make_page(folder / "foreign.html")
-    return {**pages, "foreign": (foreign.path, foreign.trace)}
+    return pages
 
 
 def explained(name):
@@ -59,7 +58,7 @@ def explained(name):
 
 @pytest.fixture
 def live(told_pages, open_page):
-    """The page of a live model, without motion."""
+    """The page, without motion."""
     page = open_page(told_pages["pre"][0], reduced_motion=True)
     page.wait_for_selector(".story-bar:not([hidden])")
     return page
@@ -106,13 +105,13 @@ def assert_numbers_of_the_engine(page, trace):
 
 
 @pytest.mark.parametrize(("name", "width", "height"), [
-    ("pre", 1440, 900), ("post", 1024, 768), ("foreign", 390, 844),
-    pytest.param("pre", 390, 844, marks=pytest.mark.slow), pytest.param("foreign", 1440, 900, marks=pytest.mark.slow)])
+    ("pre", 1440, 900), ("post", 1024, 768),
+    pytest.param("pre", 390, 844, marks=pytest.mark.slow)])
 def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_pages, open_page, name, width, height):
     path, trace = told_pages[name]
     page = open_page(path, width=width, height=height, reduced_motion=True)
     stories = page.evaluate("tellableStories().map(({id, stops}) => [id, stops.length])")
-    assert [story for story, _ in stories] == ["gradient", "softmax", "scale"][name == "foreign":]
+    assert [story for story, _ in stories] == ["gradient", "softmax", "scale"]
     complaints, checked = [], 0
     for story, stops in stories:
         page.evaluate("(story) => enterStop(story, 0)", story)
@@ -222,7 +221,7 @@ def test_a_teachers_story_is_told_first(tmp_path, open_page):
              {"text": "There is no {dQQ[row, key]}."}, {"text": "{dZ[row, 99]}", "state": {"place": "output"}},
              {"text": "No such layer.", "state": {"place": "decoder.layers.7.feed_forward", "symbol": "F"}},
              {"text": "No such tensor.", "state": {"place": "output", "symbol": "Q", "cell": ["row", "largest"]}}]
-    story = {"id": "mine", "title": "<b>Mine", "needs": "live", "about": "wrong token", "stops": stops}
+    story = {"id": "mine", "title": "<b>Mine", "about": "wrong token", "stops": stops}
     path.write_text(json.dumps(story))
     explained("pre").to_html(tmp_path / "page.html", stories=[path])
     page = open_page(tmp_path / "page.html", reduced_motion=True)

@@ -36,11 +36,9 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
              "[default: explain.html in the current folder, unless --text is given]")
 @option("--text", is_flag=True, section="Output",
         help="Write to the terminal, in colour unless NO_COLOR is set or the output is no terminal.")
-@option("--attention", "attentions", metavar="NAME", multiple=True, section="What to show",
-        help="An attention, such as decoder.layers.0.cross_attention, or a layer, such as decoder.layers.0. A page of "
-             "the whole model opens with it; a page without has these alone, and the option may be repeated.  "
-             "[default: --html the loss, or, without the whole model, as many attentions as fit into 2 MB, more for a "
-             "long text; --text the last cross-attention]")
+@option("--attention", metavar="NAME", section="What to show",
+        help="An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it.  "
+             "[default: --html the loss; --text the last cross-attention]")
 @option("--also", metavar="TEXT", multiple=True, section="What to show",
         help="Another source in the same batch, with the model's own translation as its target. The option may be "
              "repeated; shorter sources are padded.")
@@ -56,7 +54,7 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
 @checkpoint_option
 @device_option
 @threads_option
-def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attentions: tuple[str, ...],
+def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attention: str | None,
             also: tuple[str, ...], head: int | None, item: int | None, step: str | None,
             stories: tuple[Path, ...], checkpoint: str, device: str) -> None:
     """Show how the gradient of a translation runs back through the model in DIR, and through every attention of it.
@@ -76,7 +74,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         if replaced and not is_page(PAGE):
             raise click.UsageError(f"{PAGE} is there already, and is no page that this command wrote; name another "
                                    "file: --html FILE")
-    _check_options(html, text, attentions, head, item, step)
+    _check_options(html, text, head, item, step)
     told = _read_stories(stories, html)
     translator = Translator.load(folder, device, checkpoint)
     try:
@@ -87,10 +85,9 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         explanation = explain_translation(translator, sources, targets, folder if html is not None else None)
         if text:
             colour, width = terminal(sys.stdout)
-            name = attentions[0] if attentions else None
-            click.echo(explanation.text(name, item or 0, head or 0, step, colour, width), color=colour)
+            click.echo(explanation.text(attention, item or 0, head or 0, step, colour, width), color=colour)
         if html is not None:
-            _write(explanation, html, attentions, told, replaced)
+            _write(explanation, html, attention, told, replaced)
         if target is None and explanation.loss is not None and explanation.loss < SURE:
             note(f"the model is sure of its own translation, with a loss of {explanation.loss:.2g}, so that hardly any "
                  "gradient flows; insist on a wrong one to see it flow: explain DIR SOURCE TARGET")
@@ -135,8 +132,7 @@ def _tell_unknown(translator: Translator, source: str, target: str | None, also:
         tell_unknown(f"--also {number}", text, translator.source_tokenizer)
 
 
-def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], head: int | None, item: int | None,
-                   step: str | None) -> None:
+def _check_options(html: Path | None, text: bool, head: int | None, item: int | None, step: str | None) -> None:
     """Raise a UsageError for options that no model allows, before the model is loaded."""
     for name, given in (("--head", head), ("--item", item)):
         if given is not None and not text:
@@ -145,8 +141,6 @@ def _check_options(html: Path | None, text: bool, attentions: tuple[str, ...], h
         raise click.UsageError("--step is of --text; the page shows every step")
     if text or html == STDOUT:
         opened(sys.stdout, "output")
-    if text and len(attentions) > 1:
-        raise click.UsageError(f"--text shows one attention, got {len(attentions)} times --attention")
     if text and html == STDOUT:
         raise click.UsageError("--text and --html - would both write to the standard output; name a file for the page")
     if html is not None and html != STDOUT and (html.is_dir() or not html.absolute().parent.is_dir()):
@@ -164,18 +158,15 @@ def _read_stories(paths: tuple[Path, ...], html: Path | None) -> list[Json]:
         raise click.UsageError(f"--story: {error}") from error
 
 
-def _write(explanation: Explanation, path: Path, attentions: tuple[str, ...], stories: list[Json],
-           replaced: bool) -> None:
-    page = explanation.page(attentions, stories=stories)
+def _write(explanation: Explanation, path: Path, attention: str | None, stories: list[Json], replaced: bool) -> None:
+    if isinstance(explanation.live, str):
+        raise click.UsageError(f"the model does not run in a page: {explanation.live}; --text prints its attentions, "
+                               "and transformer.trace records them in Python")
+    page = explanation.page(attention, stories).encode()
     if path == STDOUT:
-        click.echo(page.html.encode(), nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
+        click.echo(page, nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
     else:
-        write_output(path, page.html.encode())
+        write_output(path, page)
     title = shortened(explanation.title, 300)
     place = f"{path}, over an earlier page" if replaced else path
-    click.echo(f"wrote {place}: {title} ({len(page.html.encode()) / 1e6:.1f} MB)", err=True)
-    if page.not_live:
-        note(f"the model does not run in the page, which shows its attentions alone: {page.not_live}")
-    if page.left_out and not attentions:
-        names = ", ".join(page.left_out)
-        click.echo(f"left out, for want of room: {names}; --attention NAME shows one of them instead", err=True)
+    click.echo(f"wrote {place}: {title} ({len(page) / 1e6:.1f} MB)", err=True)

@@ -17,5 +17,5 @@
 
     plots/          plots: the curves of a run, attention weights, the gradient norm of each layer
 
-`explain` needs a trained translator, an `Explanation` a trace alone.
+A page needs a trained translator, a text a trace alone.
 """

@@ -14,87 +14,72 @@ The page computes what `transformer.model` defines. A model that computes anythi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from minigrad import no_grad, random
+from minigrad import grad, random
 from minigrad.device import to_numpy
 
 from transformer.data.batches import Example
 from transformer.data.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
 from transformer.explore.data import Json, lossless
-from transformer.known import is_known
 from transformer.model import Transformer
 from transformer.translator import Translator
 
-LIVE_LIMIT = 3_000_000  # bytes of a page with a live model
+LIMIT = 3_000_000  # bytes of a page
 # A float32 in base64; the bytes of a parameter's name, shape and dtype are few beside those of its numbers.
 BYTES_PER_NUMBER = 4 * 4 / 3
 
 
-@dataclass(frozen=True, repr=False)
-class LiveModel:
-    """A model as a page holds it.
+def why_not_live(translator: Translator, model: Transformer, source: Any, labels: Any) -> str | None:
+    """Why a page cannot run the translator, in words; None if it can.
 
-    Attributes:
-        model: in float64 and evaluation mode.
-        source_tokenizer, target_tokenizer: its tokenizers.
-        texts: the sources and the targets with which the page opens.
-        examples: their token ids.
-        written: whether the model wrote the targets itself.
+    A model is compared with one that is built anew from its configuration and has its parameters: with other parts, or
+    another number in a part, it has another loss or another gradient.
+
+    Args:
+        translator: the model and its tokenizers.
+        model: the model in float64 and evaluation mode.
+        source, labels: token ids of the sentences with which the page opens.
     """
-
-    model: Transformer
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
-    texts: tuple[Sequence[str], Sequence[str]]
-    examples: Sequence[Example]
-    written: bool
-
-    @cached_property
-    def problem(self) -> str | None:
-        """What tells the model from one that is built anew from its configuration and has its parameters; or None.
-
-        Its modules are of known classes, but any number in them may have been changed: an epsilon, the number of heads.
-        The logits of the sentences tell.
-        """
-        config, table = self.model.config, self.model.decoder.embedding.table.weight
-        with random.fork():
-            anew = Transformer(config).to(table.device, table.dtype).eval()
-        own, expected = ({name: (parameter.shape, parameter.requires_grad) for name, parameter in of.named_parameters()}
-                         for of in (self.model, anew))
-        if own != expected:  # of another shape, left out, added, tied, or frozen
-            return "its parameters are not those of its configuration"
-        anew.load_state_dict(self.model.state_dict())
-        for source, target in self.examples:
-            with no_grad():
-                logits, others = (to_numpy(of([source], [[config.bos_id, *target]])._data) for of in (self.model, anew))
-            if not np.allclose(logits, others, rtol=1e-9, atol=1e-9 * abs(others).max()):
-                return "it does not compute what its configuration says"
-        return None
-
-    @cached_property
-    def json(self) -> Json:
-        """The entry "model" of a page's data."""
-        sources, targets = self.texts
-        end = self.model.config.eos_id
-        return {"config": self.model.config.to_json(),
-                "parameters": {name: lossless(parameter) for name, parameter in self.model.named_parameters()},
-                "tokenizers": {"source": described(self.source_tokenizer), "target": described(self.target_tokenizer)},
-                "texts": {"source": list(sources), "target": list(targets)},
-                "ids": {"source": [list(source) for source, _ in self.examples],
-                        "target": [[*target, end] for _, target in self.examples]},
-                "written": self.written}
-
-
-def why_not_live(translator: Translator) -> str | None:
-    """Why a page cannot run such a model, in words; None if it can, unless `LiveModel.problem` finds a reason."""
     for tokenizer in (translator.source_tokenizer, translator.target_tokenizer):
         if type(tokenizer) not in (WordTokenizer, CharacterTokenizer, BytePairTokenizer):
             return f"its {type(tokenizer).__name__} splits texts in a way of its own"
-    return None if is_known(translator.model) else "it has parts that transformer.model does not define"
+    if model.num_parameters() * BYTES_PER_NUMBER > LIMIT:
+        return f"its {model.num_parameters():,} parameters do not fit into a page of {LIMIT / 1e6:g} MB"
+    with random.fork():
+        anew = Transformer(model.config).to(model.device, np.float64).eval()
+    own, expected = ({name: (parameter.shape, parameter.requires_grad) for name, parameter in of.named_parameters()}
+                     for of in (model, anew))
+    if own != expected:  # of another shape, left out, added, tied, or frozen
+        return "its parameters are not those of its configuration"
+    anew.load_state_dict(model.state_dict())
+    found, right = (_loss_and_gradients(of, source, labels) for of in (model, anew))
+    if not all(a is not None and np.allclose(a, b, rtol=1e-9, atol=1e-9 * abs(b).max())
+               for a, b in zip(found, right, strict=True)):
+        return "it does not compute what its configuration says"
+    return None
+
+
+def _loss_and_gradients(model: Transformer, source: Any, labels: Any) -> list[Any]:
+    loss = model.loss(source, labels)
+    gradients = grad(loss, list(model.parameters()), allow_unused=True)
+    return [None if tensor is None else to_numpy(tensor._data) for tensor in (loss, *gradients)]
+
+
+def live_model(translator: Translator, model: Transformer, texts: tuple[Sequence[str], Sequence[str]],
+               examples: Sequence[Example], written: bool) -> Json:
+    """The entry "model" of a page's data, as the top of this file describes it."""
+    sources, targets = texts
+    return {"config": model.config.to_json(),
+            "parameters": {name: lossless(parameter) for name, parameter in model.named_parameters()},
+            "tokenizers": {"source": described(translator.source_tokenizer),
+                           "target": described(translator.target_tokenizer)},
+            "texts": {"source": list(sources), "target": list(targets)},
+            "ids": {"source": [list(source) for source, _ in examples],
+                    "target": [[*target, model.config.eos_id] for _, target in examples]},
+            "written": written}
 
 
 def described(tokenizer: Tokenizer) -> Json:

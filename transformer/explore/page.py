@@ -18,7 +18,7 @@ from typing import Any
 # By folder, in the order in which they run: a script that starts may use those above it.
 FOLDERS = {
     # mathematics, without a document
-    "maths": ("arrays", "activations", "autodiff", "attention", "layers", "model", "taps", "compute", "batch",
+    "maths": ("arrays", "activations", "autodiff", "attention", "layers", "model", "taps", "result", "batch",
               "tokenizers", "decoding", "optimizers", "session"),
     "places": ("kinds", "rules", "rules_of_rows", "labels", "attention_tensors", "attention_strip", "attention_words",
                "attention_identities", "attention", "embedding", "norm", "feed_forward", "residual", "output", "cells"),

@@ -26,15 +26,13 @@ INDICES = (*POSITIONS, "asked", "written", "largest")
 PLACES = ("attention", "addition", "output")
 BROKEN = ("batch", "rowsum", "transpose", "mask")
 # What {…} in a text may name; page/story/words.js says what each of them is.
-LIVE_WORDS = ("read", "so_far", "written", "asked", "p_written", "p_asked", "loss", "loss_here", "tokens", "parameters",
-              "rate", "what_next")
-WORDS = (*LIVE_WORDS, "query", "key", "other", "word", "place", "head", "keys", "d_k", "root", "above", "raises",
-         "rise", "cost", "moves", "more", "weight", "shifted", "where", "later", "earlier")
+WORDS = ("read", "so_far", "written", "asked", "p_written", "p_asked", "loss", "loss_here", "tokens", "parameters",
+         "rate", "what_next", "query", "key", "other", "word", "place", "head", "keys", "d_k", "root", "above",
+         "raises", "rise", "cost", "moves", "more", "weight", "shifted", "where", "later", "earlier")
 SUMMARIES = ("sum", "size", "largest")
 PLACEHOLDER = re.compile(r"(?:before |falls )?(?:(?P<summary>[a-z]+) )?(?P<name>[A-Za-z_]+)"
                          r"(?:\[(?P<row>\w+)(?:, ?(?P<col>\w+))?\])?")
 ACTIONS = ("sweep", "step")
-NEEDS_LIVE = "needs a live model; write \"needs\": \"live\""
 Story = str | PathLike[str] | Json
 
 
@@ -80,29 +78,9 @@ def read_story(story: Story) -> Json:
 
 
 def _checked(story: Any, where: str) -> Json:
-    _fields(where, story, {"id": _text, "title": _text, "needs": _one_of("live", "any"), "about": _one_of(*ABOUT),
+    _fields(where, story, {"id": _text, "title": _text, "about": _one_of(*ABOUT),
                            "stops": _stops}, optional=())
-    if story["about"] == "wrong token" and story["needs"] != "live":
-        raise StoryError(f"{where}: about: a wrong token {NEEDS_LIVE}")
-    if story["needs"] == "any":
-        for number, stop in enumerate(story["stops"], start=1):
-            _without_live_model(f"{where}: stop {number}", stop)
     return dict(story)
-
-
-def _without_live_model(where: str, stop: Json) -> None:
-    """Check that a stop names nothing of the loss and its tokens."""
-    state = stop.get("state", {})
-    if state.get("place", "attention") != "attention":
-        raise StoryError(f"{where}: state: place: {_shown(state['place'])} {NEEDS_LIVE}")
-    if "do" in stop:
-        raise StoryError(f"{where}: do: {_shown(stop['do'])} {NEEDS_LIVE}")
-    for index in state.get("cell", ()):
-        if index in LIVE_WORDS:
-            raise StoryError(f"{where}: state: cell: {_shown(index)} {NEEDS_LIVE}")
-    for inner in re.findall(r"\{([^{}]*)\}", stop["text"]):
-        if set(re.findall(r"\w+", inner)) & set(LIVE_WORDS):
-            raise StoryError(f"{where}: text: {{{inner}}} {NEEDS_LIVE}")
 
 
 Rule = Callable[[str, Any], None]

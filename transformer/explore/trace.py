@@ -12,8 +12,7 @@ No module holds a result. transformer/explore/traced.py describes the recorded t
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from os import PathLike
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from minigrad import nn, tapping
@@ -21,8 +20,7 @@ from minigrad.engine.watch import watch
 
 from transformer.explore.calls import Calls
 from transformer.explore.checks import replay
-from transformer.explore.explanation import Explanation, tokens_of
-from transformer.explore.notebook import frame
+from transformer.explore.explanation import Explanation
 from transformer.explore.recorder import Recorder
 
 
@@ -33,38 +31,15 @@ class Trace(Calls):
         model: the module that was traced.
     """
 
-    def explanation(self, source_tokens: Any = None, target_tokens: Any = None,
-                    loss: Callable[[], Any] | None = None) -> Explanation:
-        """The trace with labels, for a page or a text. Arguments and errors are those of `to_html`."""
-        tokens = tokens_of(self, source_tokens, target_tokens)
-        value = None if loss is None else replay(self, loss)
-        return Explanation(self, tokens, f"Attention of a {type(self.model).__name__}", value, loss)
-
-    def to_html(self, path: str | PathLike[str], source_tokens: Any = None, target_tokens: Any = None,
-                loss: Callable[[], Any] | None = None, attentions: Sequence[str] = ()) -> list[str]:
-        """Write the explorer of the trace to `path`: one page that opens in a browser.
+    def explanation(self, loss: Callable[[], Any] | None = None) -> Explanation:
+        """The trace as text (`Explanation.text`).
 
         Args:
-            path: the file.
-            source_tokens, target_tokens: the labels of rows and columns: the tokens that the encoder and the decoder
-                read, a list for each batch item, or one list if there is only one item. None: positions.
-            loss: computes the loss of the block again, from the start; the page then compares every gradient with
+            loss: computes the loss of the block again, from the start; the text then compares every gradient with
                 finite differences of it. Only float64 has enough digits for the comparison.
-            attentions: names, or beginnings of names, of the attentions to show; by default as many as fit.
-
-        Returns:
-            The attentions that are not in the page: those that were not chosen, or do not fit into about 2 MB.
-
-        Raises:
-            ValueError: there was no backward yet, an unknown attention, or labels that do not fit.
-            OSError: the file cannot be written.
         """
-        return self.explanation(source_tokens, target_tokens, loss).to_html(path, attentions)
-
-    def _repr_html_(self) -> str | None:
-        """The explorer, for a notebook; None before the backward, so that the notebook shows the repr."""
-        backward_done = any(attention.reached for attention in (self[name] for name in self))
-        return frame(self.explanation().page().html) if backward_done else None
+        value = None if loss is None else replay(self, loss)
+        return Explanation(self, f"Attention of a {type(self.model).__name__}", value, loss)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from transformer.data.batches import Example, collate
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
 from transformer.explore.history import backward_pass, double, snapshots
-from transformer.explore.live import LiveModel, why_not_live
+from transformer.explore.live import live_model, why_not_live
 from transformer.finite import unwarned
 from transformer.model import Transformer, shift_right
 from transformer.training.threads import suitable_products
@@ -45,7 +45,8 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
         traced, loss = backward_pass(model, batch.source, labels)
-        history = [] if folder is None else snapshots(Path(folder), batch.source, labels, model.device)
+        problem = why_not_live(translator, model, batch.source, labels)
+        history = [] if folder is None or problem else snapshots(Path(folder), batch.source, labels, model.device)
 
     def again() -> Tensor:
         with suitable_products(model.config), unwarned():
@@ -57,10 +58,8 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         (translator.target_tokenizer, labels))))
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
-    live = LiveModel(model, translator.source_tokenizer, translator.target_tokenizer, (sources, written), examples,
-                     written=targets is None)
-    return Explanation(traced, tokens, title, loss, again, history, "cross-entropy per target token",
-                       why_not_live(translator) or live)
+    live = problem or live_model(translator, model, (sources, written), examples, written=targets is None)
+    return Explanation(traced, title, loss, again, tokens, history, live)
 
 
 def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:

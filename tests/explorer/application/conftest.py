@@ -4,10 +4,8 @@ from typing import Any
 
 import pytest
 
-import minigrad
-
 from tests.explorer.application.driver import choose
-from tests.explorer.panels import Made, make_page
+from tests.explorer.panels import SELF, Made
 
 
 @pytest.fixture
@@ -19,12 +17,5 @@ def engine(made: dict[str, Made]) -> Any:
 @pytest.fixture
 def page(opened: Any) -> Any:
     """The page of the small model, with the encoder's attention chosen."""
-    choose(opened, place=0, symbol="dV", cell=None, row=0)
+    choose(opened, place=SELF, symbol="dV", cell=None, row=0)
     return opened
-
-
-@pytest.fixture(scope="module")
-def dropped(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """The page of a model with dropout on its attention weights and without biases."""
-    with minigrad.random.fork(9):
-        return make_page(tmp_path_factory.mktemp("dropped") / "page.html", dropout=0.3, bias=False)

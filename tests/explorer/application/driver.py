@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-SELF, CROSS = 1, 2  # of the page's attentions: the decoder's; 0 is the encoder's
+SELF, CROSS = "decoder.layers.0.self_attention", "decoder.layers.0.cross_attention"
 TOLERANCE = 1e-9  # in proportion to the tensor's largest entry
 # In the order of their steps.
 FORWARD = ["X", "WQ", "bQ", "WK", "bK", "WV", "bV", "Q", "K", "V", "R", "S", "Sm", "A", "O", "C", "WO", "bO", "Y"]
@@ -18,6 +18,9 @@ def choose(page: Any, **changes: Any) -> None:
 
 
 def state(page: Any, field: str) -> Any:
+    """A field of the page's state; of the place, its path."""
+    if field == "place":
+        return page.evaluate("explorer.page.places[explorer.state.place].path")
     return page.evaluate("(field) => explorer.state[field]", field)
 
 

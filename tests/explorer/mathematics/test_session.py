@@ -39,7 +39,7 @@ def ask(page):
 
 
 def live_of(translator, sources, targets):
-    return explain(translator, sources, targets).live.json
+    return explain(translator, sources, targets).live
 
 
 @pytest.fixture(params=MODELS)
@@ -78,7 +78,7 @@ def test_without_a_target_the_model_writes_it(ask, preferred):
     found = asked("""(session.setTexts({source: given[0], target: null}),
                      {...session.items[0], loss: session.run().loss, tokens: session.tokens()})""", TEXTS[1])
     expected = explain(Translator(model, *LETTERS), TEXTS[1])
-    live = expected.live.json
+    live = expected.live
     assert found["written"]
     assert [found["source"], found["target"]] == [live["texts"]["source"][0], live["texts"]["target"][0]]
     assert found["ids"] == {side: live["ids"][side][0] for side in ("source", "target")}
@@ -101,7 +101,7 @@ def test_a_typed_text_is_explained_as_explain_does_it(ask, translator):
     assert found["tokens"] == {"source": ["g", "<unk>", "a", "<eos>"], "target": ["<bos>", "b", "b", "<unk>"],
                                "next": ["b", "b", "<unk>", "<eos>"]}
     ids = WORDS.encode(targets[0])
-    logits = expected.live.model([[*WORDS.encode(sources[0]), 2]], [[1, *ids]]).numpy()[0]
+    logits = expected.trace.model([[*WORDS.encode(sources[0]), 2]], [[1, *ids]]).numpy()[0]
     probabilities = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     np.testing.assert_allclose(run["probabilities"][0], probabilities[range(4), [*ids, 2]], rtol=1e-9)
     probabilities[:, :2] = 0  # padding and the beginning are never written
@@ -141,8 +141,8 @@ def test_five_steps_are_those_of_the_engine(ask, translator, rule, rate, optimiz
     explanation = explain(translator, SOURCES, TARGETS)
     asked = ask(translator)
     asked(f"{{ for (let n = 0; n < 5; n++) session.step({{rule: '{rule}', rate: {rate}}}); }}")
-    model, (sources, labels) = explanation.live.model, ([[*ids, *[0] * (length - len(ids))] for ids in rows]
-                                                        for rows, length in zip(explanation.live.json["ids"].values(),
+    model, (sources, labels) = explanation.trace.model, ([[*ids, *[0] * (length - len(ids))] for ids in rows]
+                                                        for rows, length in zip(explanation.live["ids"].values(),
                                                                                 (5, 4), strict=True))
     descent = optimizer(model.parameters(), lr=rate)
     losses = []
@@ -155,7 +155,7 @@ def test_five_steps_are_those_of_the_engine(ask, translator, rule, rate, optimiz
     history = asked("session.history")
     np.testing.assert_allclose([entry["loss"] for entry in history],
                                [*losses, model.loss(sources, labels).item()], rtol=1e-9)
-    tokens = [len(row) for row in explanation.live.json["ids"]["target"]]
+    tokens = [len(row) for row in explanation.live["ids"]["target"]]
     for entry in history:
         assert [len(row) for row in entry["probabilities"]] == tokens
         assert -np.log([*chain(*entry["probabilities"])]).mean() == pytest.approx(entry["loss"], rel=1e-9)

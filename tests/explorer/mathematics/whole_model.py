@@ -140,7 +140,7 @@ class Steps:
             scores = of_head("S", of_head("R", made["Q"] @ made["K"].T) / divisor)
             allowed = np.tri(*scores.shape, dtype=bool) if causal and self.masking else np.ones(scores.shape, bool)
             weights = of_head("A", self.softmax(of_head("Sm", ops.where(allowed, scores, -np.inf)), allowed))
-            outputs.append(of_head("O", of_head("Ad", weights) @ made["V"]))
+            outputs.append(of_head("O", weights @ made["V"]))
         joined = keep("C", ops.concatenate(outputs, axis=1))
         return keep("Y", self.affine(keep, joined, module.output, "WO", "bO"))
 

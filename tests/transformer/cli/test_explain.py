@@ -8,7 +8,7 @@ import pytest
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
 from tests.transformer.traces import decode_array
-from transformer.explore import explanation
+from transformer.explore import live
 
 CROSS = "decoder.layers.0.cross_attention"
 NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]
@@ -23,7 +23,7 @@ def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
     data = data_of(path.read_text(encoding="utf-8"))
     assert [entry["name"] for entry in data["attentions"]] == NAMES
     assert [entry["step"] for entry in data["attentions"][0]["history"]] == [120]
-    assert data["tokens"]["next"] == [["三", "一", "<eos>"]]
+    assert data["model"]["texts"] == {"source": ["three one"], "target": ["三 一"]}
     weights = np.array([[float(number) for number in line.split()[-3:]]
                         for line in result.stdout.splitlines() if re.match(r"\d: \S+ → ", line)])
     history = data["attentions"][-1]["history"][-1]["weights"]
@@ -32,28 +32,25 @@ def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
 
 def test_a_page_to_the_standard_output_with_a_target_and_an_attention_to_open_with(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    result = call("explain", run, "three", "一\n 二", "--html", "-", "--attention", "decoder")
+    result = call("explain", run, "three", "一\n 二", "--html", "-", "--attention", NAMES[1])
     assert result.exit_code == 0, result.output
     assert result.stdout.rstrip().endswith("</html>")
     data = data_of(result.stdout)
-    assert data["tokens"]["next"] == [["一", "二", "<eos>"]]
-    assert (data["opens"], data["leftOut"]) == (NAMES[1], [])
+    assert data["model"]["texts"] == {"source": ["three"], "target": ["一 二"]}
+    assert data["opens"] == NAMES[1]
     assert [entry["name"] for entry in data["attentions"]] == NAMES
     assert re.fullmatch(r"wrote -: three → 一 二 \(0\.\d MB\)\n", result.stderr)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_model_that_does_not_run_in_its_page(run, tmp_path, monkeypatch):
-    """One line says why. What was not asked for is not called left out; what had no room is."""
-    monkeypatch.setattr(explanation, "LIVE_LIMIT", 100_000)
-    path = tmp_path / "page.html"
-    reason = r"note: the model does not run in the page, .*: its [\d,]+ parameters .* do not fit into .* 0\.1 MB\n"
-    named = call("explain", run, "three", "一", "--html", path, "--attention", "decoder.layers.0", "--attention", CROSS)
-    assert re.fullmatch(rf"wrote .*\n{reason}", named.stderr)
-    assert [entry["name"] for entry in data_of(path.read_text(encoding="utf-8"))["attentions"]] == NAMES[1:]
-    monkeypatch.setattr(explanation, "LIMIT", 0)
-    alone = call("explain", run, "three", "一", "--html", path)
-    assert re.fullmatch(rf"wrote .*\n{reason}left out, for want of room: {', '.join(NAMES[:2])}; .*\n", alone.stderr)
+def test_a_model_that_does_not_run_in_a_page(run, tmp_path, monkeypatch):
+    """One line says why and what shows it instead; no page is written, and the text is the same."""
+    monkeypatch.setattr(live, "LIMIT", 100_000)
+    monkeypatch.chdir(tmp_path)
+    said = refused("explain", run, "three", "一")
+    assert re.search(r"its [\d,]+ parameters do not fit into a page of 0\.1 MB; --text .* transformer\.trace", said)
+    assert list(tmp_path.iterdir()) == []
+    assert call("explain", run, "three", "一", "--text").exit_code == 0
 
 
 def test_without_a_file_the_page_is_in_the_current_folder(run, tmp_path, monkeypatch):
@@ -95,8 +92,7 @@ def test_a_batch_of_several_sentences(run, tmp_path):
     assert result.stdout.startswith("one → 二; three one two → 三 一 二    loss ")
     assert "−∞" in result.stdout
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert data["tokens"]["source"] == [["one", "<eos>", "<pad>", "<pad>"], ["three", "one", "two", "<eos>"]]
-    assert data["tokens"]["next"][0][:2] == ["二", "<eos>"]
+    assert data["model"]["texts"] == {"source": ["one", "three one two"], "target": ["二", "三 一 二"]}
     second = call("explain", run, "one", "--also", "three one two", "--text", "--item", 1)
     assert f"{CROSS} (cross attention), item 1, head 0 of 4: 4 queries, 4 keys" in second.stdout
 
@@ -114,7 +110,6 @@ def test_what_the_vocabulary_lacks_is_told(run):
     (["  ", "一", "--text"], "the source is empty"),
     (["one " * 8, "--text"], "source has 9 tokens"),
     (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
-    (["one", "--text", "--attention", "decoder"], f"several attentions: {NAMES[1]}, {CROSS}"),
     (["one", "--text", "--head", 4], "there is no head 4 in"),
     (["one", "--text", "--step", "foo"], "there is no step 'foo' in"),
     (["one", "一", "--text", "--also", "two " * 8], "source 2 has 9 tokens"),

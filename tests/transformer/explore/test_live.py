@@ -1,5 +1,6 @@
 """The live model of a page: all of the model, lossless; and none where the page would compute something else."""
 
+import re
 
 import numpy as np
 import pytest
@@ -11,38 +12,32 @@ from tests.transformer.explore.test_page import data_of
 from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import Transformer, TransformerConfig
 from transformer.data import BytePairTokenizer, CharacterTokenizer, WordTokenizer
-from transformer.explore.live import BYTES_PER_NUMBER
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
 WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_config`
-CROSS = "decoder.layers.0.cross_attention"
 
 
 def translator_of(model):
     return Translator(model, WORDS, WORDS)
 
 
-def data_for(translator, source="a b", target="c d"):
+def explained(translator, source="a b", target="c d"):
     explanation = explain(translator, source, target)
     explanation.again = None  # no finite differences, which take long
-    return decoded(data_of(explanation.page().html))
+    return explanation
 
 
-def without_live_model(model):
-    """Why the page of the model has none."""
-    data = data_for(translator_of(model))
-    assert data["model"] is None
-    assert all(entry["x"] is not None for entry in data["attentions"])
-    return data["notLive"]
+def data_for(*arguments, **options):
+    return decoded(data_of(explained(*arguments, **options).page()))
 
 
 @pytest.mark.parametrize("options", [{}, {"share_embeddings": True, "tie_output": True, "positions": "learned"}])
 def test_the_page_has_the_whole_model(options):
     """From its JSON alone the same model can be built; a tied parameter is there once."""
     model = tiny_model(dtype=np.float32, **options)
-    data = data_for(translator_of(model), ["a b c", "d"], ["e", "f g"])
-    live = data["model"]
+    explanation = explained(translator_of(model), ["a b c", "d"], ["e", "f g"])
+    live = decoded(data_of(explanation.page()))["model"]
     anew = Transformer(TransformerConfig.from_json(live["config"]))
     own = dict(anew.named_parameters())
     assert own.keys() == live["parameters"].keys()
@@ -51,10 +46,9 @@ def test_the_page_has_the_whole_model(options):
         parameter.copy_(live["parameters"][name])
     assert live["tokenizers"]["source"] == {"kind": "words", "tokens": list(WORDS.vocabulary.tokens)}
     pairs = list(zip(live["texts"]["source"], live["texts"]["target"], strict=True))
-    assert translator_of(anew).loss(pairs) == pytest.approx(data["loss"], rel=1e-5)
+    assert translator_of(anew).loss(pairs) == pytest.approx(explanation.loss, rel=1e-5)
     assert live["ids"] == {"source": [[*WORDS.encode(text), 2] for text, _ in pairs],
                            "target": [[*WORDS.encode(text), 2] for _, text in pairs]}
-    assert data["notLive"] is None
 
 
 def test_the_ids_are_those_that_the_model_wrote():
@@ -70,19 +64,8 @@ def test_the_ids_are_those_that_the_model_wrote():
 
 
 def test_a_model_that_does_not_fit():
-    """The page of its attentions, within the limit of such a page."""
-    explanation = explain(translator_of(tiny_model()), "a b", "c d")
-    size = len(explanation.page().html.encode())
-    fitting, small = explanation.page(limit=size + 50_000), explanation.page(limit=size - 1)
-    assert data_of(fitting.html)["model"] is not None
-    data = data_of(small.html)
-    assert data["model"] is None
-    assert "parameters" in data["notLive"]
-    assert data["attentions"][0]["x"] is not None
-    large = explain(translator_of(tiny_model(d_model=256, d_ff=1024)), "a b", "c d")
-    large.again = None
-    assert large.live.model.num_parameters() * BYTES_PER_NUMBER > 3_000_000
-    assert data_of(large.page([CROSS]).html)["model"] is None
+    large = explained(translator_of(tiny_model(d_model=256, d_ff=1024)))
+    assert re.fullmatch(r"its [\d,]+ parameters do not fit into a page of 3 MB", large.live)
 
 
 def changed(change):
@@ -100,14 +83,16 @@ CHANGES = {
     "layer": lambda model: setattr(model.encoder, "layers", nn.ModuleList([])),
     "shared": lambda model: setattr(model.projection, "weight", model.decoder.embedding.table.weight),
     "frozen": lambda model: model.projection.requires_grad_(False),
-    "gradient": lambda model: model.projection.register_full_backward_hook(lambda module, given, arriving: None),
+    "gradient": lambda model: model.projection.register_full_backward_hook(lambda _, given, arriving: (2 * given[0],)),
     "forward": lambda model: setattr(model.encoder.layers[0], "forward", lambda x, mask: x),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_model_is_not_live(change):
-    assert without_live_model(changed(CHANGES[change]))
+    explanation = explained(translator_of(changed(CHANGES[change])))
+    assert isinstance(explanation.live, str)
+    assert explanation._repr_html_() is None
 
 
 def test_a_tokenizer_of_another_kind_is_not_live():
@@ -117,6 +102,4 @@ def test_a_tokenizer_of_another_kind_is_not_live():
     trained = BytePairTokenizer.train(["ab ab"], 261)
     model = Transformer(TransformerConfig(len(trained.vocabulary), VOCABULARY, d_model=8, num_heads=2, d_ff=8))
     assert data_for(Translator(model, trained, WORDS))["model"] is not None
-    data = data_for(Translator(model, Spelling.train(["abc"]), WORDS))
-    assert data["model"] is None
-    assert "Spelling" in data["notLive"]
+    assert "Spelling" in explained(Translator(model, Spelling.train(["abc"]), WORDS)).live

@@ -1,61 +1,24 @@
 "use strict";
-// The selectors (kind, layer, head, sentence) and the switches (√d_k, masks, break it, one scale), above the strip.
+// The selectors (head, sentence) and the switches (√d_k, masks, break it, one scale), above the strip.
 
-const KINDS = ["encoder self", "decoder self", "cross", "attention"].map((kind) => [kind, kind]);
-
-/** Draw the controls; `verdict` says which gradients are wrong: see verdictOf. */
-function renderControls(container, view, verdict) {
+function renderControls(container, view) {
   const heads = view.result.heads.map((_, head) => [head, String(head)]);
   const items = view.result.items.map((_, item) => [item, `${item}: ${sentenceOf(item)}`]);
   const selectors = [
-    ...(view.session ? [] : attentionSelectors(view)),
     ...(view.place.kind === "attention" ? [segments("Head", "head", heads, view.state.head, (head) => setState({head}))] : []),
     ...(items.length > 1 ? [menu("Sentence", "item", items, view.state.item, (item) => setState({item: Number(item)}))] : [])];
-  const mistakes = BREAKAGES.map(({key, title, needs, applies}) => (
-    view.session || applies(view.result.problem) ? [key, title] : [key, `${title}: needs ${needs}`, "disabled"]));
-  const usual = view.session !== null || view.attention.usualScale;
+  const mistakes = BREAKAGES.map(({key, title}) => [key, title]);
   const switches = [
-    checkbox("scaling", usual ? ["÷ √d", make("sub", "", "k")] : [`· ${scaleText(view.attention)}`],
-      view.state.scaling, usual ? "Divide the scores by the root of d_k" : "Scale the scores"),
-    checkbox("masking", ["masks"], view.state.masking, "Let the mask hide keys", view.session === null && !hasMask(view)),
+    checkbox("scaling", ["÷ √d", make("sub", "", "k")], view.state.scaling, "Divide the scores by the root of d_k"),
+    checkbox("masking", ["masks"], view.state.masking, "Let the mask hide keys"),
     menu("Break it", "broken", [["", "no, all is right"], ...mistakes],
       view.state.broken ?? "", (key) => setState({broken: key || null})),
     checkbox("common", ["one gradient scale"], view.state.common, "One colour scale for all gradients"),
     ...(view.state.edit ? [editChip(view)] : editMenu(view))];
-  // On a live page the map and the breadcrumb lead to the places and have the verdict, and the rest has room in one line.
-  container.replaceChildren(...(view.session ? [make("div", "controls", ...selectors, ...switches)]
-    : [make("div", "controls", ...selectors), make("div", "controls switches", ...switches, verdictText(view, verdict))]));
+  container.replaceChildren(make("div", "controls", ...selectors, ...switches));
   const broken = BREAKAGES.find(({key}) => key === view.state.broken);
   if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation(view.result.problem))));
   if (view.place.kind === "attention") container.append(...switchedTexts(view));
-}
-
-/** By kind and layer; by name where that leaves several. */
-function attentionSelectors(view) {
-  const places = new Set(page.attentions.map(({kind, layer}) => `${kind} ${layer}`));
-  if (places.size < page.attentions.length) {
-    return [menu("Attention", "attention", page.attentions.map(({name}, index) => [index, name]), view.state.place,
-      (index) => setState({place: Number(index)}))];
-  }
-  return [
-    segments("Attention", "kind", KINDS.filter(([kind]) => page.attentions.some((other) => other.kind === kind)),
-      view.attention.kind, (kind) => setState({place: closest(view, kind)})),
-    segments("Layer", "layer", layersOf(view).map(([layer]) => [layer, String(layer)]), view.attention.layer,
-      (layer) => setState({place: layersOf(view).find(([other]) => other === layer)[1]})),
-  ];
-}
-
-/** The index of the attention of a kind in the layer nearest to the present one. */
-function closest(view, kind) {
-  const distance = (index) => Math.abs(page.attentions[index].layer - view.attention.layer);
-  const found = [...page.attentions.keys()].filter((index) => page.attentions[index].kind === kind);
-  return found.reduce((best, other) => (distance(other) < distance(best) ? other : best));
-}
-
-/** [layer, index] of the attentions of the present kind. */
-function layersOf(view) {
-  return page.attentions.map(({kind, layer}, index) => [kind, layer, index])
-    .filter(([kind]) => kind === view.attention.kind).map(([, layer, index]) => [layer, index]);
 }
 
 /** The words of a batch item, for its entry in the menu. */
@@ -84,9 +47,9 @@ function menu(title, name, entries, chosen, onChange) {
   const select = make("select");
   select.name = name;
   select.dataset.key = `menu:${name}`;
-  for (const [value, text, disabled] of entries) {
+  for (const [value, text] of entries) {
     const option = make("option", "", text);
-    Object.assign(option, {value: String(value), disabled: Boolean(disabled)});
+    option.value = String(value);
     select.append(option);
   }
   select.value = String(chosen);
@@ -94,9 +57,9 @@ function menu(title, name, entries, chosen, onChange) {
   return make("label", `menu ${name}`, make("span", "", title), select);
 }
 
-function checkbox(name, text, checked, description, disabled = false) {
+function checkbox(name, text, checked, description) {
   const input = make("input");
-  Object.assign(input, {type: "checkbox", name, checked, disabled});
+  Object.assign(input, {type: "checkbox", name, checked});
   input.dataset.key = `switch:${name}`;
   input.setAttribute("aria-label", description);
   input.addEventListener("change", () => setState({[name]: input.checked}));

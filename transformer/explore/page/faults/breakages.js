@@ -5,7 +5,6 @@
 // How to use:
 //   BREAKAGES -> [{key, title, needs, explanation(problem), applies(problem), replaces(problem)}]
 //       `needs` says what an attention must have for the mistake to be possible
-//   breakageOf(key, problem) -> the one of that key, or null where it does not apply
 //
 // `replaces` gives, for each tensor that is computed otherwise, {formula, rule, matrix(right, record, problem)}:
 // the wrong formula, its cells (rules.js), and the matrix in place of the right one, made of the record so far.
@@ -46,12 +45,11 @@ const BREAKAGES = [
     title: "forget a transpose",
     explanation: () => "A matrix is used as it stands where its transpose belongs. It is square, so every shape still fits, "
       + "and nothing raises an error: dK = dR Q with as many keys as queries, else dC = G W_O.",
-    needs: "as many keys as queries",
-    applies: (problem) => problem.whole || hasSquareScores(problem),
+    applies: () => true,
     replaces: (problem) => (hasSquareScores(problem) ? {
       dK: {
         formula: "dK = dR Q",
-        rule: product("dR", "Q", {shared: "K"}),
+        rule: product("dR", "Q"),
         matrix: (_, {dR, Q}) => matmul(dR, Q),
       },
     } : {
@@ -68,22 +66,22 @@ const BREAKAGES = [
     explanation: () => "The backward computes the weights again from the scores, to save memory, and forgets the mask: "
       + "Ã = softmax(S). Forbidden keys then get a share of the gradient, those of the future too.",
     needs: "a mask that hides something",
-    applies: (problem) => problem.items.some(({masks}) => masks && masks.some((mask) => mask.data.includes(0))),
+    applies: (problem) => problem.items.some(({mask}) => mask?.data.includes(0)),
     replaces: () => ({
       dV: {
-        formula: "dV = Ã′ᵀ dO",
-        rule: product("unmaskedAdᵀ", "dO", {shared: "V"}),
-        matrix: (_, head, problem) => transposedTimes(weightsWithoutMask(head, problem).unmaskedAd, head.dO),
+        formula: "dV = Ãᵀ dO",
+        rule: product("unmaskedAᵀ", "dO"),
+        matrix: (_, head) => transposedTimes(weightsWithoutMask(head).unmaskedA, head.dO),
       },
       D: {
         formula: "Dᵢ = Σⱼ Ãᵢⱼ dAᵢⱼ",
         rule: rowDotOf("unmaskedA", "dA"),
-        matrix: (_, head, problem) => rowSums(timesEach(weightsWithoutMask(head, problem).unmaskedA, head.dA)),
+        matrix: (_, head) => rowSums(timesEach(weightsWithoutMask(head).unmaskedA, head.dA)),
       },
       dSm: {
         formula: "dS̄ = Ã∘(dA − D)",
         rule: each(entry("unmaskedA"), lessColumn("dA", "D")),
-        matrix: (_, head, problem) => timesEach(weightsWithoutMask(head, problem).unmaskedA, minusColumn(head.dA, head.D)),
+        matrix: (_, head) => timesEach(weightsWithoutMask(head).unmaskedA, minusColumn(head.dA, head.D)),
       },
       dS: {
         formula: "dS = dS̄",
@@ -94,18 +92,9 @@ const BREAKAGES = [
   },
 ];
 
-/** The breakage of this key, or null where there is nothing it could break: no mask to forget. */
-function breakageOf(key, problem) {
-  const found = BREAKAGES.find((breakage) => breakage.key === key);
-  return found && found.applies(problem) ? found : null;
-}
-
-/** The head, its record with the weights as they are without the mask, before and after dropout. */
-function weightsWithoutMask(head, {p}) {
-  if (!head.unmaskedA) {
-    head.unmaskedA = softmaxRows(head.S);
-    head.unmaskedAd = head.kept ? timesEach(head.unmaskedA, keepingFactors(head.kept, p)) : head.unmaskedA;
-  }
+/** The head, its record with the weights as they are without the mask. */
+function weightsWithoutMask(head) {
+  head.unmaskedA ??= softmaxRows(head.S);
   return head;
 }
 
@@ -113,5 +102,4 @@ function weightsWithoutMask(head, {p}) {
 const PRETENDED_BATCH = 8;
 const dividingBatch = ({items}) => (items.length > 1 ? items.length : PRETENDED_BATCH);
 
-const hasSquareScores = ({whole, items}) => items.every(({X, M, core}) => (
-  whole ? M === null || X.rows === M.rows : core[0].Q.rows === core[0].K.rows));
+const hasSquareScores = ({items}) => items.every(({X, M}) => M === null || X.rows === M.rows);

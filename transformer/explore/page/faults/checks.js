@@ -6,9 +6,7 @@
 //   nudge(result, {symbol, head, row, col}, epsilon) -> {difference, gradient}: ΔL/ε of one cell, by a central
 //       difference, and the gradient in that cell
 //
-// With a live model L is its loss. Without one the loss is not in the page, and in its place stands the surrogate ⟨G, Y⟩:
-// its gradient with respect to Y is G, so its gradients before Y are those of the loss. (In a core Y is C.) Differences
-// are central; dropout is frozen, and so is what each relu lets pass.
+// L is the loss of the model. Differences are central; what each relu lets pass is frozen.
 
 const STEP = 1e-5; // in proportion to the tensor's norm
 const TOLERANCE = 1e-5; // relative: right gradients come to 1e-7 or less, wrong ones miss by far more
@@ -16,7 +14,7 @@ const ROUNDING = 1e-14; // of the loss, in proportion to its terms
 
 // By kind, in the order of the backward pass. Xq, Xk and Xv are the three ways on which a head reads X or M.
 const CHECKED = {
-  attention: ["Y", "bO", "WO", "C", "O", "V", "Ad", "A", "Sm", "S", "R", "Q", "K", "bQ", "WQ", "bK", "WK", "bV", "WV",
+  attention: ["Y", "bO", "WO", "C", "O", "V", "A", "Sm", "S", "R", "Q", "K", "bQ", "WQ", "bK", "WK", "bV", "WV",
     "Xq", "Xk", "Xv", "X", "M"],
   norm: ["Y", "b", "w", "Xh", "X"],
   feed_forward: ["Y", "b2", "W2", "F", "H", "b1", "W1", "X"],
@@ -31,11 +29,10 @@ function checks(result) {
 }
 
 /** The records that hold the tensor and its gradient: those of all heads, or the shared one; if there are any. */
-function recordsWith({heads, shared, problem}, symbol) {
+function recordsWith({heads, shared}, symbol) {
   const hasBoth = (record) => record[symbol] && record[`d${symbol}`];
   const own = heads.filter(hasBoth);
-  if (own.length === 0) return [shared].filter(hasBoth);
-  return own.filter(({index}) => headsSharing(problem, symbol, index)[0] === index); // what heads share counts once
+  return own.length > 0 ? own : [shared].filter(hasBoth);
 }
 
 /** The tensor moved along one random direction, in all heads at once: the difference against ⟨gradient, direction⟩. */
@@ -46,10 +43,7 @@ function checkTensor(result, symbol) {
   const size = Math.hypot(...records.map((record) => normOf(record[symbol]))) || 1;
   const step = STEP * size / Math.hypot(...directions.map(normOf));
   const analytic = records.reduce((sum, record, n) => sum + innerProduct(record[`d${symbol}`], directions[n]), 0);
-  const directionOf = ({index}) => {
-    const first = index === undefined ? undefined : headsSharing(result.problem, symbol, index)[0];
-    return directions[records.findIndex((record) => record.index === first)];
-  };
+  const directionOf = ({index}) => directions[records.findIndex((record) => record.index === index)];
   const {difference: numeric, noise} = differenceAlong(result, symbol, directionOf, step);
   // Some gradients are 0, as that of the key bias; beside those, what rounding may do to the difference is the measure.
   const error = Math.abs(numeric - analytic) / Math.max(Math.abs(numeric), Math.abs(analytic), noise / TOLERANCE);
@@ -59,9 +53,8 @@ function checkTensor(result, symbol) {
 function nudge(result, {symbol, head, row, col}, epsilon) {
   const record = recordOf(result, head, symbol);
   const gradient = record[`d${symbol}`];
-  const moved = record === result.shared ? [undefined] : headsSharing(result.problem, symbol, head);
   const unit = makeMatrix(gradient.rows, gradient.cols, (i, j) => (i === row && j === col ? 1 : 0));
-  const {difference} = differenceAlong(result, symbol, ({index}) => (moved.includes(index) ? unit : undefined), epsilon);
+  const {difference} = differenceAlong(result, symbol, ({index}) => (index === record.index ? unit : undefined), epsilon);
   return {difference, gradient: gradient.at(row, col)};
 }
 

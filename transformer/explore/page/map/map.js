@@ -3,14 +3,11 @@
 //
 // How to use:
 //   renderMap(container, view)   draws the map, or brings the one that stands there up to date
-//   the map is hidden on a page without a live model (view.run is null)
 
 const ROOM_FOR_HEAD = 316; // right of the encoder's row: with less room the words stand above the picture
 const drawnMap = {container: null, view: null, width: 0, layout: null, picture: null, run: null, chosen: null};
 
 function renderMap(container, view) {
-  container.hidden = !view.run;
-  if (container.hidden) return;
   const first = drawnMap.container !== container;
   Object.assign(drawnMap, {container, view});
   if (first) {

@@ -53,14 +53,6 @@ class Tape {
     return this.step(this.file(record, symbol, a.value), [a], (dY) => [this.file(record, `d${symbol}`, dY)]);
   }
 
-  /** forward: several read the same X          so here: dX = the sum of what came back, which each record keeps as its own */
-  share(a, records, symbol) {
-    return this.step(a.value, [a], (dY) => {
-      for (const record of records) record[`d${symbol}`] = dY;
-      return [dY];
-    });
-  }
-
   /** From the last operation to the first; a node that is used several times gets the sum of what comes back. */
   backward(node, gradient) {
     node.gradient = gradient;

@@ -1,5 +1,5 @@
 "use strict";
-// A batch of sentences through the live model, forward and backward, with the reader's switches, edit and mistake.
+// A batch of sentences through the model, forward and backward, with the reader's switches, edit and mistake.
 //
 // How to use:
 //   const run = new BatchRun(parameters, config, pairs, options, item);
@@ -9,7 +9,7 @@
 //                   the switches and the mistake are those of every attention, the edit is one of `item`
 //   run.loss                 the mean cross-entropy over all target tokens
 //   run.order                the paths of the places, in the order of the forward
-//   run.result(path)         the Result of a place (compute.js) with `item` in its records, and with loss
+//   run.result(path)         the Result of a place (result.js) with `item` in its records, and with loss
 //   run.parameterGradients   a Map like the parameters: the gradients of the loss
 //   run.broken               the mistake, or null where no attention of the model can make it
 

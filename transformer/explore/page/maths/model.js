@@ -86,11 +86,9 @@ class ModelRun {
     const [queries, keys] = [x.value.rows, (memory ?? x).value.rows];
     const mask = causal && this.masking ? makeMatrix(queries, keys, (i, j) => (j <= i ? 1 : 0)) : null;
     const place = this.place(path, "attention", {
-      whole: true, joined: true, numHeads, p: 0, usualScale: true, scaling: this.scaling,
-      scale: this.scaling ? 1 / Math.sqrt(width / numHeads) : 1, selfAttention: memory === null,
+      numHeads, scaling: this.scaling, scale: this.scaling ? 1 / Math.sqrt(width / numHeads) : 1, selfAttention: memory === null,
     });
-    place.problem.items[this.item] = {X: x.value, M: memory && memory.value, core: null, dropped: null,
-      masks: mask && Array.from({length: numHeads}, () => mask)};
+    place.problem.items[this.item] = {X: x.value, M: memory && memory.value, mask};
     return runAttention(this.tape, place, {X: x, M: memory, ...this.ofHeads(path)});
   }
 
@@ -153,7 +151,7 @@ class ModelRun {
 
   /** The place of this path, and in its problem what holds for all items. */
   place(path, kind, facts = {}) {
-    if (!this.problems.has(path)) this.problems.set(path, {path, kind, sharing: {}, items: [], ...facts});
+    if (!this.problems.has(path)) this.problems.set(path, {path, kind, items: [], ...facts});
     const place = placeOf(path, kind, this.item, this.problems.get(path));
     this.places.push(place);
     return place;

@@ -1,4 +1,4 @@
-// A session: the live model, the sentences that it reads, and the steps that its weights have taken. No document.
+// A session: the model, the sentences that it reads, and the steps that its weights have taken. No document.
 //
 // How to use:
 //   const session = new Session(decodePage(data).model)
@@ -11,7 +11,7 @@
 //   session.tokens(item) -> {source: [label…], target: [what the decoder reads, begin first…], next: [what it writes…]}
 //   session.contradicts(item) -> whether the model would have written another target than the page's
 //   session.greedy(source) -> {ids, text}        session.writing(source) yields the ids one by one; without the end
-//   session.run({item, options}) -> Run          forward and backward, options as those of compute; kept
+//   session.run({item, options}) -> Run          forward and backward, options as those of BatchRun; kept
 //       Run  loss                                the mean over the target tokens of all items
 //            places: Map path → Result, order: [path…]       in the order of the forward
 //            parameterGradients: Map name → Matrix

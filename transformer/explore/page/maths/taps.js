@@ -15,7 +15,7 @@ function tapOfEdit(edit, item) {
   if (edit === null) return untouched;
   const isEdited = (symbol, {item: own, index, place}) => (
     symbol === edit.symbol && own === item && place.path === edit.path
-    && (index === undefined || headsSharing(place.problem, symbol, edit.head).includes(index)));
+    && (index === undefined || index === edit.head));
   return (symbol, matrix, record) => (isEdited(symbol, record) ? moveEntry(matrix, edit) : matrix);
 }
 

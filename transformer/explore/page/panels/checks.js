@@ -6,7 +6,7 @@
 
 /** A line for each gradient, in the order of the backward pass: {symbol, engine: [{error…}, …] or null, here or null}. */
 function checkLines(view) {
-  const here = new Map((isSlow(view) ? [] : checksOf(view)).map((check) => [check.symbol, check]));
+  const here = new Map((isMeasured(view) ? checksOf(view) : []).map((check) => [check.symbol, check]));
   return checkedSymbols(view).map((symbol) => (
     {symbol: gradientOf(symbol), engine: view.attention?.checks[symbol] ?? null, here: here.get(symbol) ?? null}));
 }
@@ -14,11 +14,11 @@ function checkLines(view) {
 function renderChecks(container, view) {
   const lines = checkLines(view);
   const known = lines.some(({engine, here}) => engine ?? here);
-  container.append(isSlow(view) ? measureButton(view) : verdictOnChecks(view, lines), aboutTheColumns(view),
+  container.append(isMeasured(view) ? verdictOnChecks(view, lines) : measureButton(view), aboutTheColumns(view),
     build("div", {class: "side-by-side"},
       ...(known ? [build("div", {}, build("h3", {}, "Relative errors, gradient by gradient"), scroller("Relative errors", checkTable(lines, view)))] : []),
       build("div", {class: "reading"}, build("h3", {}, view.result.heads.length > 1 ? `What must hold, in head ${view.state.head}` : "What must hold"),
-        ...identities(view.result, view.state.head).map(identityLine), aboutTheErrors(view))));
+        ...identities(view.result, view.state.head).map(identityLine), aboutTheErrors())));
 }
 
 function measureButton(view) {
@@ -28,7 +28,7 @@ function measureButton(view) {
   };
   return build("p", {class: "panel-controls"},
     build("button", {type: "button", class: "small", "data-key": "checks:measure", onclick: measure}, "Measure here"),
-    view.session ? "Not measured yet: the page does so when you have paused for a moment." : "This place is large: measuring it takes a while.");
+    "Not measured yet: the page does so when you have paused for a moment.");
 }
 
 /** Right or wrong, which are wrong, and where to look first. */
@@ -52,23 +52,21 @@ function aboutTheColumns(view) {
   const none = Object.keys(view.attention?.checks ?? {}).length === 0;
   const engine = none ? ""
     : "The engine moved each tensor of the model along two random directions, and ran the model to its loss in "
-      + `${page.precision}. `;
-  const here = view.session ? "The page itself moves each tensor along one direction, and runs the model to its loss."
-    : "The page itself moves each tensor along one direction, and measures ⟨G, Y⟩, the part of the loss that is "
-      + "linear in this attention's output.";
+      + "float64. ";
+  const here = "The page itself moves each tensor along one direction, and runs the model to its loss.";
   const which = changes === "" || none ? "" : ` The engine's column is of the page as it was made; since then ${changes}.`;
   const single = " To measure a single cell, choose it on the stage and nudge it.";
   return build("p", {class: "note"}, engine, here, which, single);
 }
 
 /** What an error is relative to: here checkTensor() in checks.js, for the engine relative_error() in explain/checks.py. */
-function aboutTheErrors({session}) {
+function aboutTheErrors() {
   const note = build("details", {class: "note"}, build("summary", {}, "What an error is relative to"), "An error is |slope by the gradient − slope measured| divided by the larger of ",
     "the two |slopes|. Where the slope is 0, as that of the key bias, both are rounding, and their quotient says nothing: ",
     `so what is divided by is never less than a least slope. ${LEAST} marks the errors that were divided by it. The engine's `,
     "least slope changes the loss by a thousandth of it, if the tensor is moved by its own size. The one here is ",
     `${formatNumber(1 / TOLERANCE, 1)} times the rounding that the measured slope may have: ${formatNumber(ROUNDING, 1)} `,
-    `of ${session ? "the loss and Σ|dZ∘Z|, its logits" : "Σ|G∘Y|"}, divided by the step. `, checkMark(true, "right:"), " means an error of at most ",
+    "of the loss and Σ|dZ∘Z|, its logits, divided by the step. ", checkMark(true, "right:"), " means an error of at most ",
     `${formatNumber(TOLERANCE, 1)}.`);
   note.dataset.about = "errors";
   return note;

@@ -3,9 +3,9 @@
 // source token. Either can be chosen: what a query sends, who sends to a key.
 //
 //   forward: Kⱼ = Mⱼ W_K + b_K, Vⱼ = Mⱼ W_V + b_V    so here: dMⱼ = dKⱼ W_Kᵀ + dVⱼ W_Vᵀ, summed over the heads
-//   forward: Rᵢⱼ = Qᵢ·Kⱼ, Oᵢ = Σⱼ A′ᵢⱼ Vⱼ            so here: dKⱼ = Σᵢ dRᵢⱼ Qᵢ,  dVⱼ = Σᵢ A′ᵢⱼ dOᵢ
+//   forward: Rᵢⱼ = Qᵢ·Kⱼ, Oᵢ = Σⱼ Aᵢⱼ Vⱼ            so here: dKⱼ = Σᵢ dRᵢⱼ Qᵢ,  dVⱼ = Σᵢ Aᵢⱼ dOᵢ
 //
-// So dMⱼ is a sum of vectors, one for each query i: dRᵢⱼ Qᵢ W_Kᵀ through the key, A′ᵢⱼ dOᵢ W_Vᵀ through the value.
+// So dMⱼ is a sum of vectors, one for each query i: dRᵢⱼ Qᵢ W_Kᵀ through the key, Aᵢⱼ dOᵢ W_Vᵀ through the value.
 
 // The panel's own choices; `key`, a key token's place, or null: the query token of the state is chosen.
 const flowChoice = {heads: "all", through: "both", key: null};
@@ -16,7 +16,7 @@ const flows = new WeakMap(); // by the heads that they are of: choosing a token 
 /** What the queries of a head send, as a factor for each pair (T×S) and a vector for each query (T×D). */
 const sentBy = (head) => ({
   keys: {factor: head.dR, vectors: matmul(head.Q, transpose(head.WK))},
-  values: {factor: head.Ad, vectors: matmul(head.dO, transpose(head.WV))},
+  values: {factor: head.A, vectors: matmul(head.dO, transpose(head.WV))},
 });
 
 /**
@@ -78,8 +78,8 @@ function renderFlow(container, view) {
   const besides = result.problem.selfAttention ? ", besides what comes through the queries" : "";
   const expected = addAll(heads.flatMap((head) => [head.dXk, head.dXv])); // by the backward pass of the page
   container.append(
-    forwardAndBack(asShown(view, spelled("K = M W_K + b_K,  V = M W_V + b_V;  R = Q Kᵀ,  O = A′ V", result)),
-      asShown(view, `${memory}ⱼ = Σᵢ (dRᵢⱼ Qᵢ W_Kᵀ + A′ᵢⱼ dOᵢ W_Vᵀ)${besides}`)),
+    forwardAndBack(asShown(view, spelled("K = M W_K + b_K,  V = M W_V + b_V;  R = Q Kᵀ,  O = A V", result)),
+      asShown(view, `${memory}ⱼ = Σᵢ (dRᵢⱼ Qᵢ W_Kᵀ + Aᵢⱼ dOᵢ W_Vᵀ)${besides}`)),
     build("p", {}, `Each ${attention.queries} token i sends one vector of gradient to each ${attention.keys} token j, `,
       "through its key and through its value. Shown is the norm of that vector. Choose a token on the left to see what ",
       "it sends, one on the right to see who sends to it."),
@@ -122,9 +122,8 @@ function flowWords({keys, values, both}, {side, place}, {labels}) {
 }
 
 function flowGrids(flow, {side}, view) {
-  const {labels, mask, attention} = view;
-  const primed = attention.dropped === null ? "A" : "A′";
-  const titles = {keys: "‖dRᵢⱼ Qᵢ W_Kᵀ‖, through keys", values: `‖${primed}ᵢⱼ dOᵢ W_Vᵀ‖, through values`,
+  const {labels, mask} = view;
+  const titles = {keys: "‖dRᵢⱼ Qᵢ W_Kᵀ‖, through keys", values: "‖Aᵢⱼ dOᵢ W_Vᵀ‖, through values",
     both: "norm of their sum"};
   const scale = Math.max(...Object.keys(titles).map((name) => extent(flow[name])));
   const room = document.getElementById("panel").clientWidth / 3 - LABELS_OF_FLOW; // for the three beside each other
@@ -157,4 +156,4 @@ function verdictOnFlow({total}, expected, memory) {
   return verdict;
 }
 
-PANELS.push({id: "flow", title: "Flow", kinds: ["attention"], whole: true, render: renderFlow});
+PANELS.push({id: "flow", title: "Flow", kinds: ["attention"], render: renderFlow});

@@ -47,7 +47,6 @@ function renderHistory(container, view) {
 
 /** The checkpoints have read the sentence of the page, not one that a reader typed. */
 function hasOtherTexts({session, state: {item}}) {
-  if (session === null) return false;
   const {source, target} = openingTexts(item);
   return session.items[item].source !== source || session.items[item].target !== target;
 }

@@ -140,13 +140,13 @@ function rangeOf(values) {
 }
 
 /** What the reader has changed, so that the page's numbers are no longer those of the run. */
-function changesOf({state, attention, session}) {
+function changesOf({state, session}) {
   const changes = [];
   const opening = openingTexts(state.item);
-  if (session && (state.source !== opening.source || state.target !== opening.target)) changes.push("the texts are others");
-  if (session && session.version > 0) changes.push("the weights have taken steps");
+  if (state.source !== opening.source || state.target !== opening.target) changes.push("the texts are others");
+  if (session.version > 0) changes.push("the weights have taken steps");
   if (!state.scaling) changes.push("√d_k is off");
-  if (!state.masking && (session || attention.mask !== null)) changes.push("the mask is off");
+  if (!state.masking) changes.push("the mask is off");
   if (state.edit !== null) changes.push(`one entry of ${state.edit.symbol} is edited`);
   const breakage = BREAKAGES.find(({key}) => key === state.broken);
   if (breakage) changes.push(`the backward is broken (“${breakage.title}”)`);

@@ -23,63 +23,33 @@ function throughNorm(gradient, x, weight, eps) {
 }
 
 /**
- * How the gradient of x splits: {parts: {residual, dXq, …}: T×D each, total, engine, difference, known}.
+ * How the gradient of x splits: {parts: {residual, dXq, …}: T×D each, total, engine, difference}.
  *
- * `engine` is what the engine found for x, null if there is no residual connection; `difference` the largest between
- * it and `total`, the sum of the parts; `known` whether the residual's part was computed, and is not only what is left.
+ * `engine` is what comes back to the place that made x, `difference` the largest between it and `total`, the sum of the
+ * parts.
  */
 function splitOfStream(view) {
-  const {page, session, state, place, attention, result: {shared, problem}} = view;
+  const {place: {path}, run: {places, order}, result: {shared, problem}} = view;
   const own = problem.selfAttention ? ["dXq", "dXk", "dXv"] : ["dXq"]; // the others go to the memory
-  const paths = Object.fromEntries(own.map((path) => [path, shared[path]]));
-  if (session) return splitOfLiveStream(view, paths);
-  const {residual} = attention;
-  if (residual === null) return {parts: paths, total: addAll(Object.values(paths)), engine: null, difference: 0, known: true};
-  const of = (array) => array.matrix(state.item);
-  const [stream, engine, above] = [of(residual.stream), of(residual.gradStream), of(residual.gradResult)];
-  const back = (gradient, x) => throughNorm(gradient, x, residual.weight.matrix(), residual.eps);
-  let parts, known = true;
-  if (residual.norm === "pre") {
-    parts = {residual: above};
-    for (const path of own) parts[path] = back(paths[path], stream);
-  } else {
-    const asMade = compute(page, place.attention, state.item); // the engine's dout belongs to the output without changes
-    const dz = back(above, addMatrices(stream, asMade.shared.Y));
-    // Y is added to x as it is, so dY is dz too; unless a dropout lies between, whose mask is not in the page.
-    known = isRounding(largestDifference(dz, asMade.shared.G), ROUNDING_OF_NORMS * largestOf(dz));
-    const rest = combine(engine, addAll(Object.values(paths)), (a, b) => a - b);
-    parts = {residual: known ? dz : rest, ...paths};
-  }
-  const total = addAll(Object.values(parts));
-  return {parts, total, engine, difference: largestDifference(total, engine), known};
-}
-
-/** In the live model the places before and after know what comes back along the stream; nothing of it was left out. */
-function splitOfLiveStream({place: {path}, run: {places, order}}, paths) {
   const [sum, norm] = [places.get(`${path}_residual`), places.get(`${path}_residual.norm`)];
-  const isFirst = (at) => order.indexOf(at) < order.indexOf(path);
-  const back = (gradient) => throughNorm(gradient, norm.shared.X, norm.shared.w, norm.problem.eps);
-  const sent = isFirst(norm.path) ? Object.fromEntries(Object.entries(paths).map(([way, gradient]) => [way, back(gradient)])) : paths;
-  const parts = {residual: sum.shared.dX, ...sent};
-  const readsStream = isFirst(norm.path) ? norm.path : path; // the place before it made x
+  const isPre = normOfStream(view) === "pre";
+  const back = (gradient) => (isPre ? throughNorm(gradient, norm.shared.X, norm.shared.w, norm.problem.eps) : gradient);
+  const parts = {residual: sum.shared.dX, ...Object.fromEntries(own.map((way) => [way, back(shared[way])]))};
+  const readsStream = isPre ? norm.path : path; // the place before it made x
   const engine = places.get(order[order.indexOf(readsStream) - 1]).shared.dY;
   const total = addAll(Object.values(parts));
-  return {parts, total, engine, difference: largestDifference(total, engine), known: true};
+  return {parts, total, engine, difference: largestDifference(total, engine)};
 }
 
-/** "pre", "post", or null where no residual connection is around the attention. */
-function normOfStream({session, place: {path}, run, attention}) {
-  if (!session) return attention.residual?.norm ?? null;
-  return run.order.indexOf(`${path}_residual.norm`) < run.order.indexOf(path) ? "pre" : "post";
-}
+const normOfStream = ({place: {path}, run: {order}}) => (
+  order.indexOf(`${path}_residual.norm`) < order.indexOf(path) ? "pre" : "post");
 
 function renderPaths(container, view) {
   const {attention, result: {shared, problem}} = view;
   const split = splitOfStream(view);
-  const symbol = split.engine === null ? "dX" : "dx";
   container.append(formulasOfPaths(problem, normOfStream(view)), build("div", {class: "side-by-side"},
-    build("div", {}, shareTable(split.parts, split.total, symbol), verdictOnPaths(view, split)),
-    normBars(view, "query", "stream", split.parts, split.total, symbol)));
+    build("div", {}, shareTable(split.parts, split.total, "dx"), verdictOnPaths(split)),
+    normBars(view, "query", "stream", split.parts, split.total, "dx")));
   if (problem.selfAttention) return;
   const toMemory = {dXk: shared.dXk, dXv: shared.dXv};
   container.append(build("h3", {}, `To the memory: the ${attention.keys} tokens`),
@@ -92,7 +62,6 @@ function renderPaths(container, view) {
 function formulasOfPaths({selfAttention}, norm) {
   const inside = selfAttention ? "dQ W_Qᵀ + dK W_Kᵀ + dV W_Vᵀ" : "dQ W_Qᵀ";
   const attention = selfAttention ? "attention(X)" : "attention(X, M)";
-  if (norm === null) return forwardAndBack(`Y = ${attention}`, `dX = ${inside}`);
   if (norm === "pre") {
     return forwardAndBack(`out = x + ${attention}, X = norm(x)`,
       `dx = dout + norm′(${inside}), where norm′ is the backward of the layer norm`);
@@ -128,22 +97,13 @@ function normBars(view, axis, of, parts, total, symbol) {
     rows: normRows([...rows, {symbol, name: "in all", values: norms(total)}])});
 }
 
-/** Do the parts sum to what the engine found? */
-function verdictOnPaths(view, {engine, difference, known}) {
-  if (engine === null) return build("p", {}, "No residual connection is around this attention: these paths are all.");
-  if (!known) {
-    return build("p", {}, "A dropout lies between the attention and the sum, and its mask is not in this page: the residual's ",
-      "part is what the other paths leave of the engine's gradient, so there is nothing to compare.");
-  }
+/** Do the parts sum to what the place before gets? */
+function verdictOnPaths({engine, difference}) {
   const adds = isRounding(difference, ROUNDING_OF_NORMS * largestOf(engine));
-  const changes = changesOf(view);
-  const since = changes === "" || view.session ? "." : `. That was found for the page as it was made; since then ${changes}.`;
-  const says = [adds ? "The parts sum" : "The parts do not sum", view.session ? " to the gradient of x that the place before gets; the largest "
-    : " to the gradient of x that the engine found; the largest ", "difference is ", exactNumber(difference), since];
-  const wrong = !adds && (changes === "" || view.session !== null || view.state.broken !== null); // a switch computes something else, rightly
-  const verdict = adds || wrong ? fact(adds, ...says) : build("p", {}, ...says);
+  const verdict = fact(adds, adds ? "The parts sum" : "The parts do not sum",
+    " to the gradient of x that the place before gets; the largest difference is ", exactNumber(difference), ".");
   verdict.dataset.fact = "paths";
   return verdict;
 }
 
-PANELS.push({id: "paths", title: "Paths", kinds: ["attention"], whole: true, render: renderPaths});
+PANELS.push({id: "paths", title: "Paths", kinds: ["attention"], render: renderPaths});

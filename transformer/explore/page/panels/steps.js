@@ -1,5 +1,5 @@
 "use strict";
-// Steps against the gradient: the weights of the live model move, and the page follows.
+// Steps against the gradient: the weights of the model move, and the page follows.
 //
 // How to use:
 //   stepping                {rule, rates, report, …}: what the reader has chosen, and how the latest steps went

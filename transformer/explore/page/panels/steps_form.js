@@ -8,8 +8,6 @@
 const MANY_STEPS = 20;
 
 function renderStepForm(container, view) {
-  container.hidden = view.session === null;
-  if (container.hidden) return;
   if (container.children.length === 0) { // what is said stays where it is: else a screen reader says nothing
     container.append(build("div", {class: "step-form"}), build("p", {class: "step-said", role: "status"}));
   }

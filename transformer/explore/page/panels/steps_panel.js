@@ -106,4 +106,4 @@ function attentionNow(view) {
 
 const thenAndNow = (row, high) => ({...row, name: `${row.name} now; the line: of the trained model`, kind: "weight", low: 0, high});
 
-PANELS.push({id: "steps", title: "Take a step", live: true, render: renderSteps});
+PANELS.push({id: "steps", title: "Take a step", render: renderSteps});

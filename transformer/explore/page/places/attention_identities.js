@@ -11,7 +11,7 @@ function rowsSumToZero({heads}, head) {
   };
 }
 
-/** Σⱼ A dA = Σⱼ A′ dA′ = Σⱼ A′ᵢⱼ (dOᵢ · Vⱼ) = dOᵢ · Oᵢ, with dropout too. */
+/** Σⱼ A dA = Σⱼ Aᵢⱼ (dOᵢ · Vⱼ) = dOᵢ · Oᵢ. */
 function dotWithOutput({heads}, head) {
   const {D, O, dO} = heads[head];
   const products = timesEach(dO, O);

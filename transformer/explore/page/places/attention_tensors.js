@@ -1,8 +1,5 @@
 "use strict";
 // Every tensor of an attention and every gradient: its name, its formula, and how each of its cells is computed.
-//
-// Of a core, an attention that is not known as a whole, Q, K and V are given, and so is the gradient where it ends: see
-// `ofCore`.
 
 const AN_INPUT = "An input of the attention.";
 const MASKED = "Masked: this query may not attend to this key.";
@@ -14,12 +11,8 @@ const PROJECTIONS = [
   {letter: "V", source: "M", path: "Xv", tokens: "key", plural: "values", formula: "V = M W_V + b_V"},
 ];
 const MASKING = "S̄ = S where the mask allows, −∞ elsewhere";
-const DROPOUT = "A′ = A∘kept/(1 − p)";
 const JOINING = "C = the O of all heads, side by side";
 const OUTPUT = "Y = C W_O + b_O";
-/** A gradient sums over the heads that share its tensor. */
-const overSharing = (symbol, formula) => ({sharing}) => (
-  symbol in sharing ? `${formula.replace("= ", "= Σ ")} over the heads that share ${symbol}` : formula);
 const SCALE = constant("1/√d_k", ({scale}) => scale);
 
 /** What a head makes its queries, keys or values of, and with which weights. */
@@ -67,17 +60,17 @@ const ATTENTION_TENSORS = withGradients({
   Q: {
     label: "Q", name: "queries", axes: ["query", "feature"],
     forward: PROJECTIONS[0].formula, rule: product("X", "WQ", {bias: "bQ"}),
-    next: "R = Q Kᵀ", backward: overSharing("Q", "dQ = dR K"), gradientRule: product("dR", "K", {shared: "Q"}),
+    next: "R = Q Kᵀ", backward: "dQ = dR K", gradientRule: product("dR", "K"),
   },
   K: {
     label: "K", name: "keys", axes: ["key", "feature"],
     forward: PROJECTIONS[1].formula, rule: product("M", "WK", {bias: "bK"}),
-    next: "R = Q Kᵀ", backward: overSharing("K", "dK = dRᵀ Q"), gradientRule: product("dRᵀ", "Q", {shared: "K"}),
+    next: "R = Q Kᵀ", backward: "dK = dRᵀ Q", gradientRule: product("dRᵀ", "Q"),
   },
   V: {
     label: "V", name: "values", axes: ["key", "feature"],
     forward: PROJECTIONS[2].formula, rule: product("M", "WV", {bias: "bV"}),
-    next: "O = A′ V", backward: overSharing("V", "dV = A′ᵀ dO"), gradientRule: product("Adᵀ", "dO", {shared: "V"}),
+    next: "O = A V", backward: "dV = Aᵀ dO", gradientRule: product("Aᵀ", "dO"),
   },
   R: {
     label: "R", name: "scores", axes: ["query", "key"],
@@ -98,16 +91,11 @@ const ATTENTION_TENSORS = withGradients({
   A: {
     label: "A", name: "weights", axes: ["query", "key"],
     forward: "A = softmax(S̄)", rule: softmaxOf("Sm", "S̄"),
-    next: DROPOUT, backward: "dA = dA′∘kept/(1 − p)", gradientRule: each(entry("dAd"), keptShare),
-  },
-  Ad: {
-    label: "A′", name: "weights after dropout", axes: ["query", "key"],
-    forward: DROPOUT, rule: each(entry("A"), keptShare),
-    next: "O = A′ V", backward: "dA′ = dO Vᵀ", gradientRule: product("dO", "Vᵀ"),
+    next: "O = A V", backward: "dA = dO Vᵀ", gradientRule: product("dO", "Vᵀ"),
   },
   O: {
     label: "O", name: "output of the head", axes: ["query", "feature"],
-    forward: "O = A′ V", rule: product("Ad", "V"),
+    forward: "O = A V", rule: product("A", "V"),
     next: JOINING, backward: "dO = the head's columns of dC", gradientRule: ownColumns("dC"),
   },
   C: {
@@ -137,27 +125,9 @@ Object.assign(ATTENTION_TENSORS, {
     symbol: "D", label: "D", name: "sum of A∘dA, by row", rowsAre: "query", colsAre: "one",
     forward: "A = softmax(S̄)", backward: "Dᵢ = Σⱼ Aᵢⱼ dAᵢⱼ", rule: rowDotOf("A", "dA"),
   },
-  // What a mistake made on purpose computes in place of A and A′: see faults/breakages.js.
+  // What a mistake made on purpose computes in place of A: see faults/breakages.js.
   unmaskedA: {
     symbol: "unmaskedA", label: "Ã", name: "weights without the mask", rowsAre: "query", colsAre: "key",
     forward: "Ã = softmax(S)", rule: softmaxOf("S"),
   },
-  unmaskedAd: {
-    symbol: "unmaskedAd", label: "Ã′", name: "weights without the mask, after dropout", rowsAre: "query", colsAre: "key",
-    forward: "Ã′ = Ã∘kept/(1 − p)", rule: each(entry("unmaskedA"), keptShare),
-  },
 });
-
-const FROM_MODULE = "Made by the module that called the attention, in a way that this page does not know.";
-const AFTER_CORE = "what the module makes of it";
-const FIRST_OF_CORE = Object.fromEntries(["Q", "K", "V"].map((symbol) => (
-  [symbol, {forward: symbol, rule: given(symbol, FROM_MODULE)}])));
-const lastOfCore = (symbol) => (
-  {[symbol]: {forward: AFTER_CORE, backward: `${symbol}, from the module`, rule: given(symbol, ARRIVES)}});
-const CORES = {
-  joined: {...FIRST_OF_CORE, ...lastOfCore("dC")},
-  apart: {...FIRST_OF_CORE, ...lastOfCore("dO")},
-};
-
-/** The facts that a core has otherwise, by symbol. */
-const ofCore = ({whole, joined}) => (whole ? {} : CORES[joined ? "joined" : "apart"]);

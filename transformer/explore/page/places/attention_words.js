@@ -4,9 +4,8 @@
 const ONE_ROW_EACH = "One row for each token, as the layers before left it.";
 /** The words of a step that the switch of the mask can take away. */
 const unlessMaskIsOff = (words, without) => (view) => (view.mask || !hasMask(view) ? words : without);
-/** The words of a step that the switch ÷ √d_k can take away; a scale of another value says itself what it does. */
-const unlessScalingIsOff = (words, without) => ({state, result}) => (
-  !result.problem.usualScale ? "" : state.scaling ? words : without);
+/** The words of a step that the switch ÷ √d_k can take away. */
+const unlessScalingIsOff = (words, without) => ({state}) => (state.scaling ? words : without);
 /** In self-attention keys and values are made of X. */
 const fromSource = (letter) => ({result}) => (
   `An entry takes one feature of ${result.problem.selfAttention ? "X" : "M"} into one feature of ${letter}, ${FOR_EVERY_TOKEN}`);
@@ -23,7 +22,6 @@ const ATTENTION_WORDS = {
     "√d_k is switched off."),
   Sm: unlessMaskIsOff("exp(−∞) is 0: a masked key gets no weight.", "Nothing is masked here."),
   A: "No weight is negative and each row sums to 1: how much query i takes from key j.",
-  Ad: "Some weights are dropped at random while the model trains, the others made larger to make up for it.",
   O: "Each query's mean of the values, under its weights.",
   C: "Each head fills columns of its own.",
   Y: "The output mixes what the heads have found.",
@@ -32,9 +30,8 @@ const ATTENTION_WORDS = {
   dWO: `An entry takes one feature of C into one feature of Y, ${FOR_EVERY_TOKEN}`,
   dC: "An entry of C went into its whole row of Y with the weights of a row of W_O; the gradient of that row comes back with the same weights.",
   dO: "Each head filled columns of its own in C, and gets those of dC.",
-  dV: "Value j went into output i with the weight A′ᵢⱼ, so it gets that share of row i of dO, and the shares of all queries add up.",
-  dAd: "The weight says how much of value j goes into output i, so its gradient is dOᵢ · Vⱼ: whether more of that value would raise the loss.",
-  dA: "What dropout kept was multiplied by 1/(1 − p), and so is its gradient; what it dropped gets none.",
+  dV: "Value j went into output i with the weight Aᵢⱼ, so it gets that share of row i of dO, and the shares of all queries add up.",
+  dA: "The weight says how much of value j goes into output i, so its gradient is dOᵢ · Vⱼ: whether more of that value would raise the loss.",
   D: "The mean of dA in a row, each key counted by its weight.",
   dSm: "The weights of a row sum to 1, so a score that rises takes from all the others: what counts is how far dA lies from D, "
     + "its mean in the row. Where a weight is nearly 0, or nearly 1, hardly any gradient gets through.",

@@ -30,10 +30,9 @@ function explainCell(result, head, symbol, i, j) {
 }
 
 /** Whether this cell is one of Q, K or V with the edit added to it. (G and dY are given: there the edit is the value.) */
-function isEdited({edit, problem}, head, symbol, i, j) {
+function isEdited({edit}, head, symbol, i, j) {
   if (edit === null || ["G", "dY"].includes(symbol)) return false;
-  const edited = symbol === edit.symbol && headsSharing(problem, symbol, head).includes(edit.head);
-  return edited && i === edit.row && j === edit.col;
+  return symbol === edit.symbol && head === edit.head && i === edit.row && j === edit.col;
 }
 
 /** A formula, or the function that gives it, in the terms of this place. */

@@ -18,7 +18,6 @@
 //       instead        {symbol: what is shown where a place of this kind has no such tensor}
 //       editable       {symbol: the name of the edit}: the tiles whose cells a reader can change
 //       identities     [(result, head) -> a fact that must hold, or null]: see faults/identities.js
-//       otherwise      (problem) -> {symbol: the facts that differ in this place}
 //       merged         (view) -> {symbol: the one that it equals in this place, and is shown as}
 //       replaced       (result) -> {symbol: {formula, rule}}, what a mistake made on purpose puts in place of a rule
 //       brokenEquations  {key of the mistake: equations}, where the rule is no product
@@ -28,7 +27,7 @@
 //   kindOfPlace(view), kindOfResult(result) -> the kind of the place on the page
 //   tensorsOf(view) -> its table of tensors
 //   factsOf(symbol, result) -> {symbol, label, name, rowsAre, colsAre, forward, backward, rule}
-//       label    as on paper: "A′" for Ad, "dS̄" for dSm
+//       label    as on paper: "dS̄" for dSm
 //       rowsAre, colsAre  the axes: "query" or "key" (tokens), "vocabulary" (tokens too), "feature" (of a head), "model"
 //                (of all heads), "hidden" (of the feed-forward) or "one"
 //       forward  of a tensor, the formula that makes it; of a gradient, that of the step which it comes back through
@@ -40,7 +39,7 @@ const PLACE_KINDS = {};
 
 const FIELDS_LEFT_OUT = {
   opening: null, shortNames: {}, weights: [], masked: [], tiles: {}, instead: {}, editable: {}, identities: [],
-  otherwise: () => ({}), merged: () => ({}), replaced: () => ({}), brokenEquations: {},
+  merged: () => ({}), replaced: () => ({}), brokenEquations: {},
   nameOf: (symbol) => symbol, spell: (text) => text, asShown: (_, text) => text,
 };
 
@@ -68,8 +67,7 @@ function withGradients(tensors) {
 const kindOfResult = ({kind}) => PLACE_KINDS[kind];
 const kindOfPlace = ({result}) => kindOfResult(result);
 const tensorsOf = (view) => kindOfPlace(view).tensors;
-const factsOf = (symbol, result) => (
-  {...kindOfResult(result).tensors[symbol], ...kindOfResult(result).otherwise(result.problem)[symbol]});
+const factsOf = (symbol, result) => kindOfResult(result).tensors[symbol];
 
 /** Whether any kind of place has a tensor of this symbol. */
 const isSymbol = (symbol) => Object.values(PLACE_KINDS).some(({tensors}) => Object.hasOwn(tensors, symbol));

@@ -15,7 +15,7 @@
 
 /** The tensors of one batch item, as one head sees them: its own, and those that the heads share. */
 class Reader {
-  /** `elsewhere`: the item or the head, where it is not the chosen one. */
+  /** `elsewhere`: the item, where it is not the chosen one. */
   constructor(result, head, {heads, shared} = result, elsewhere = {}) {
     Object.assign(this, {result, head, heads, shared, elsewhere});
     this.problem = result.problem;
@@ -41,13 +41,6 @@ class Reader {
       (item) => new Reader(result, head, result.items[item], item === result.item ? {} : {item}));
   }
 
-  /** A reader for every head that has this tensor in common with the chosen one, which comes first; null: of itself. */
-  ofSharing(symbol) {
-    if (symbol === null) return [this];
-    const others = headsSharing(this.problem, symbol, this.head).filter((head) => head !== this.head);
-    return [this, ...others.map((head) => new Reader(this.result, head, this, {head}))];
-  }
-
   highlight(symbol, row, col) {
     return {symbol: this.nameOf(symbol), row, col};
   }
@@ -63,13 +56,10 @@ function operandOf(text) {
 }
 const cellOf = ({transposed}, i, j) => (transposed ? [j, i] : [i, j]);
 
-/**
- * left right (+ bias), such as "Xᵀ" and "dQ". Over the batch, the products of all its items are added; where heads share
- * the tensor that is named, those of these heads are.
- */
-function product(leftText, rightText, {bias = null, overBatch = false, shared = null} = {}) {
+/** left right (+ bias), such as "Xᵀ" and "dQ". Over the batch, the products of all its items are added. */
+function product(leftText, rightText, {bias = null, overBatch = false} = {}) {
   const [left, right] = [operandOf(leftText), operandOf(rightText)];
-  const sourcesOf = (reader) => (overBatch ? reader.ofBatch() : reader.ofSharing(shared));
+  const sourcesOf = (reader) => (overBatch ? reader.ofBatch() : [reader]);
   return {
     left, right, sourcesOf,
     cell(reader, i, j) {
@@ -106,13 +96,6 @@ const lessColumn = (symbol, column) => Object.assign((reader, i, j) => {
   const of = [reader.factor(symbol, i, j), reader.factor(column, i, 0)];
   return {kind: "difference", of, value: of[0].value - of[1].value};
 }, {symbols: [symbol, column]});
-/** What dropout multiplies a weight by. */
-const keptShare = Object.assign((reader, i, j) => {
-  const {kept} = reader.heads[reader.head];
-  if (!kept) return {label: "no dropout", value: 1};
-  return kept.at(i, j) ? {label: "1/(1 − p)", value: 1 / (1 - reader.problem.p)} : {label: "dropped", value: 0};
-}, {symbols: []});
-
 /** Cell by cell, one product of these factors. */
 function each(...factors) {
   const symbols = factors.flatMap((factor) => factor.symbols);

@@ -10,7 +10,7 @@
 const asNumber = {write: String, read: (text) => (/^\d{1,6}$/.test(text) ? Number(text) : undefined)};
 const asSwitch = {write: (on) => (on ? "on" : "off"), read: (text) => (["on", "off"].includes(text) ? text === "on" : undefined)};
 const oneOf = (isKnown) => ({write: String, read: (text) => (isKnown(text) ? text : undefined)});
-const asText = oneOf(() => session !== null);
+const asText = {write: String, read: String};
 
 const IN_ADDRESS = {
   source: asText,
@@ -31,7 +31,7 @@ const IN_ADDRESS = {
   scaling: asSwitch,
   masking: asSwitch,
   broken: oneOf((key) => BREAKAGES.some((breakage) => breakage.key === key)),
-  story: oneOf((id) => (page.stories ?? []).some((story) => story.id === id)),
+  story: oneOf((id) => page.stories.some((story) => story.id === id)),
   stop: asNumber,
 };
 
@@ -57,7 +57,6 @@ function addressOf(chosen) {
 
 /** The texts typed for the other sentences of the batch, which have a part in the loss: source.1, target.1 … */
 function textsOfOthers(chosen) {
-  if (session === null) return [];
   return session.items.flatMap(({source, target, written}, item) => (
     item === chosen || session.items[item] === session.opening[item] ? []
       : [[`source.${item}`, source], ...(written ? [] : [[`target.${item}`, target]])]));
@@ -76,8 +75,8 @@ function readAddress() {
   const asked = new URLSearchParams(location.hash.slice(1));
   const item = Math.min(asNumber.read(asked.get("item") ?? "") ?? state.item, numItems() - 1);
   const changes = {...WITHOUT_WORD, ...openingTexts(item), nudge: null};
-  if (session) readTextsOfOthers(asked, item);
-  if (session && asked.has("source")) changes.target = null; // of another source the model writes the target, unless it is named
+  readTextsOfOthers(asked, item);
+  if (asked.has("source")) changes.target = null; // of another source the model writes the target, unless it is named
   for (const [field, {read}] of Object.entries(IN_ADDRESS)) {
     const value = asked.has(field) ? read(asked.get(field)) : undefined;
     if (value !== undefined) changes[field] = value;

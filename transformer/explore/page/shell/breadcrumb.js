@@ -1,9 +1,7 @@
 "use strict";
-// Where the reader is in the live model, whether the gradients there are right, and the way to the places before and behind.
+// Where the reader is in the model, whether the gradients there are right, and the way to the places before and behind.
 
 function renderBreadcrumb(container, view, verdict) {
-  container.hidden = view.session === null;
-  if (container.hidden) return;
   const {place, state: {place: index}} = view;
   const {places} = view.page;
   const stack = place.layer === null ? place.side : `${place.side} layer ${place.layer + 1}`;

@@ -9,11 +9,8 @@
 //       side       "encoder" or "decoder"                  layer  counted from 0, or null
 //       attention  index into page.attentions, or null
 //   placeIndex(path) -> its index in page.places, −1 if there is none
-//
-// A page without a live model has its attentions, and no other places.
 
 function placesOf({attentions}, run) {
-  if (run === null) return attentions.map((entry, index) => placeOfAttention(entry, index, attentions));
   return run.order.map((path) => {
     const index = attentions.findIndex(({name}) => name === path);
     return {path, kind: run.places.get(path).kind, ...namesOf(path), attention: index < 0 ? null : index};
@@ -41,13 +38,4 @@ function sublayerWords([module, part]) {
   const words = WORDS_OF_SUBLAYERS[sublayer] ?? sublayer;
   if (module === sublayer) return words;
   return part === "norm" ? `norm of the ${words}` : `addition of the ${words}`;
-}
-
-/** By kind and layer; an attention that shares those with another has its name. */
-function placeOfAttention({name, kind, layer, queries}, index, attentions) {
-  const alone = attentions.filter((other) => other.kind === kind && other.layer === layer).length === 1;
-  const words = {"encoder self": "self-attention", "decoder self": "self-attention", cross: "cross-attention"}[kind];
-  const side = queries === "target" ? "decoder" : "encoder";
-  const names = alone && words ? {words, title: `${side} layer ${layer + 1}: ${words}`} : {words: name, title: name};
-  return {path: name, kind: "attention", ...names, side, layer, attention: index};
 }

@@ -1,9 +1,9 @@
 "use strict";
-// The sentence bar: what the live model reads, what it is asked to write, how probable it finds each token of that, and the
+// The sentence bar: what the model reads, what it is asked to write, how probable it finds each token of that, and the
 // loss. Both texts can be typed.
 //
 // How to use:
-//   startSentence()                    once, on a page with a live model: the fields
+//   startSentence()                    once: the fields
 //   renderSentence(container, view)    the tokens below them; what has not changed stays
 
 const TYPING_PAUSE = 350; // milliseconds after which a typed text is used, where that takes long
@@ -64,8 +64,6 @@ function letTheModelWrite() {
 }
 
 function renderSentence(container, view) {
-  container.hidden = view.session === null;
-  if (container.hidden) return;
   const {run, state: {row, source, target}, place} = view;
   const from = [run, row, place.side, source, target, refusal, session.items[state.item]];
   if (from.every((part, n) => part === drawnSentence[n])) return;

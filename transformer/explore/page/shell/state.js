@@ -4,12 +4,11 @@
 // How to use:
 //   setState({symbol: "dV", cell: {row: 2, col: 0}})   changes fields of `state`, recomputes what must be, and redraws
 //   setState({place: "decoder.layers.0.cross_attention"})   a place may be named by its path
-//   setState({source: "1.9.2021", target: null})       on a page with a live model: other texts; target null: the model
-//                                                      writes it
+//   setState({source: "1.9.2021", target: null})       other texts; target null: the model writes it
 
 const state = {
-  source: null,      // the text that the live model reads, and the one that it is asked for (null: it writes one itself);
-  target: null,      // without a live model both stay null
+  source: null,      // the text that the model reads
+  target: null,      // the one that it is asked for; null: it writes one itself
   place: 0,          // index into page.places
   item: 0,           // of the batch
   head: 0,
@@ -44,11 +43,11 @@ function changeState(changes) {
   const changing = (...fields) => fields.some((field) => field in asked && asked[field] !== state[field]);
   const otherTexts = changing("source", "target");
   if (changing("place", "symbol")) state.terms = null;
-  if (otherTexts || changing("item") || (session === null && changing("place"))) state.edit = null;
+  if (otherTexts || changing("item")) state.edit = null;
   if (otherTexts || changing("scaling", "masking", "edit", "broken", "cell", "place", "item", "head", "symbol", "row")) state.nudge = null;
   const moved = otherTexts || changing("place", "symbol", "item", "row");
   Object.assign(state, asked);
-  if (state.nudge && state.nudge.version !== session?.version) state.nudge = null; // a step has been taken since
+  if (state.nudge && state.nudge.version !== session.version) state.nudge = null; // a step has been taken since
   if (otherTexts) useTexts();
   else if ("item" in asked) Object.assign(state, usedTexts());
   const replaced = keepInRange();
@@ -67,9 +66,8 @@ function madeDefinite(changes) {
 /** Another place may lack the selected head, item or tensor. Whether it lacks the tensor, and shows another. */
 function keepInRange() {
   state.place = Math.min(state.place, page.places.length - 1);
-  const {heads, broken} = currentResult();
+  const {heads} = currentResult();
   state.head = Math.min(state.head, heads.length - 1);
-  if (session === null && broken === null) state.broken = null; // there may be no mask to forget
   const view = currentView();
   if (hasTensor(view, state.symbol)) return false;
   const {instead, opening} = kindOfPlace(view);

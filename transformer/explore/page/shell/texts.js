@@ -1,8 +1,8 @@
 "use strict";
-// The texts of the live model: those of the page, and those that a reader types.
+// The texts of the model: those of the page, and those that a reader types.
 //
 // How to use:
-//   openingTexts(item) -> {source, target}   with which the page opened; both null without a live model
+//   openingTexts(item) -> {source, target}   with which the page opened
 //   useTexts()    the session gets the texts of the state
 //   takeTexts({source, target}, item)     those of any sentence of the batch: null, or why it does not take them
 //   refusal       why it did not take them: {side, message}, or null
@@ -10,7 +10,6 @@
 let refusal = null;
 
 function openingTexts(item) {
-  if (session === null) return {source: null, target: null};
   const {source, target} = session.opening[item];
   return {source, target};
 }
@@ -33,7 +32,6 @@ function takeTexts(texts, item) {
 
 /** The texts that the session has of the chosen item, as fields of the state. */
 function usedTexts() {
-  if (session === null) return {source: null, target: null};
   const item = session.items[state.item];
   const isOpening = item === session.opening[state.item];
   return {source: item.source, target: item.written && !isOpening ? null : item.target};

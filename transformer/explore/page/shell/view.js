@@ -4,7 +4,7 @@
 // How to use:
 //   currentView() -> {page, session, run, state, place, attention, result, head, labels, mask, commonScale}
 //       page       the decoded data, with page.places      place      the chosen one: see places.js
-//       session    the live model (maths/session.js), or null     run  what it computed of the present texts, or null
+//       session    the model (maths/session.js)            run  what it computed of the present texts
 //       attention  the entry of page.attentions for the place, or null
 //       result     what is known of the place, for the current switches    head  result.heads[state.head]
 //       labels     by axis, the names of its tokens: {query, key, vocabulary}; see places/labels.js
@@ -14,48 +14,28 @@
 //
 // A panel is a file that registers itself: PANELS.push({id: "softmax", title: "Softmax", render(container, view) {…}}).
 // `render` gets an empty container each time something changed, and is called for the open panel only. A panel with
-// `kinds: ["attention"]` is there in places of these kinds, one with `whole: true` for attentions that are known from X and
-// M to Y, one with `live: true` on pages with a live model. Give an element that can have the keyboard focus a data-key of
+// `kinds: ["attention"]` is there in places of these kinds. Give an element that can have the keyboard focus a data-key of
 // its own ("softmax:row:3"): after a redraw the focus returns to it.
 
 const PANELS = [];
-const panelsOf = (view) => PANELS.filter(({whole, live, kinds}) => (
-  (!whole || view.result.problem.whole) && (!live || view.session !== null) && (!kinds || kinds.includes(view.place.kind))));
+const panelsOf = (view) => PANELS.filter(({kinds}) => !kinds || kinds.includes(view.place.kind));
 
 let page = null;
 let session = null;
-const computed = new Map(); // results by what they depend on; a few, the oldest dropped first
 
 /** The options of the computation that the switches stand for. */
 const optionsOf = ({scaling, masking, edit, broken}) => ({scaling, masking, edit, broken});
 
-/** The live model's run, by default with what the switches stand for; null without one. */
-const currentRun = (options = optionsOf(state)) => session?.run({item: state.item, options}) ?? null;
+/** The model's run, by default with what the switches stand for. */
+const currentRun = (options = optionsOf(state)) => session.run({item: state.item, options});
 
 /** What is known of the chosen place, likewise. */
-function currentResult(options = optionsOf(state)) {
-  const {path, attention} = page.places[state.place];
-  return session ? currentRun(options).places.get(path) : resultOfAttention(attention, options);
-}
+const currentResult = (options = optionsOf(state)) => currentRun(options).places.get(page.places[state.place].path);
 
-/** Without a live model; kept, since every redraw asks. */
-function resultOfAttention(attention, options) {
-  const key = JSON.stringify([attention, state.item, options]);
-  if (!computed.has(key)) {
-    if (computed.size >= 8) computed.delete(computed.keys().next().value);
-    computed.set(key, compute(page, attention, state.item, options));
-  }
-  return computed.get(key);
-}
-
-const numItems = () => (session ? session.items.length : page.attentions[0].g.shape[0]);
+const numItems = () => session.items.length;
 
 /** The tokens of an item: {source, target: as the decoder reads it, next: what it is to write}. */
-function tokensOf(item) {
-  if (session) return session.tokens(item);
-  const {source, target, next} = page.tokens;
-  return {source: source[item] ?? [], target: target[item] ?? [], next: next[item] ?? []};
-}
+const tokensOf = (item) => session.tokens(item);
 
 /** The names of a place's rows and columns in a batch item: see places/labels.js. */
 function labelsOfItem({place, attention, head: {S}}, item) {
@@ -68,7 +48,7 @@ function labelsOfItem({place, attention, head: {S}}, item) {
   return {query: rows(side, tokens[side].length)};
 }
 
-/** The names of the tokens that the live model can write. */
+/** The names of the tokens that the model can write. */
 function vocabularyNames({places}) {
   const {cols} = places.get("output").shared.W;
   vocabulary ??= session.tokenizers.target.tokens(Array.from({length: cols}, (_, id) => id)).map(withSigns);
@@ -82,7 +62,7 @@ function currentView() {
   const [run, result] = [currentRun(), currentResult()];
   const head = result.heads[state.head];
   const labels = labelsOfItem({place, attention, head}, state.item);
-  if (session) labels.vocabulary = vocabularyNames(run);
+  labels.vocabulary = vocabularyNames(run);
   const view = {page, session, run, state, place, attention, result, head, labels, mask: head.mask ?? null, commonScale: null};
   if (state.common) view.commonScale = Math.max(...gradientSymbols(view).map((symbol) => extent(matrixOf(view, symbol))));
   return view;

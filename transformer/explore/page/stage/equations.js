@@ -13,7 +13,7 @@
 /** A text without the tensors that are not shown. */
 const asShown = (view, text) => kindOfPlace(view).asShown(view, text);
 
-/** The symbol whose rule makes a tensor: without dropout dA comes straight from dO Vᵀ, without a mask dS from dA. */
+/** The symbol whose rule makes a tensor: without a mask dS comes straight from dA. */
 const ruleSymbol = (view, symbol) => (isGradient(symbol) ? passedOn(view, symbol) : symbol);
 
 /** The breakage's own rule for a tensor, or undefined. */
@@ -21,9 +21,8 @@ const brokenRule = (view, symbol) => kindOfPlace(view).replaced(view.result)[rul
 
 function formulasOf(view, symbol) {
   const {result} = view;
-  const given = symbol in kindOfPlace(view).otherwise(result.problem);
   const {label, name, forward} = factsOf(ruleSymbol(view, symbol), result);
-  const {backward = ""} = factsOf(given ? symbol : passedOn(view, symbol), result);
+  const {backward = ""} = factsOf(passedOn(view, symbol), result);
   const broken = brokenRule(view, symbol);
   const write = (formula) => {
     const written = asShown(view, spelled(formula, result));
@@ -35,8 +34,7 @@ function formulasOf(view, symbol) {
 }
 
 function equationText(view, symbol) {
-  const {equations, brokenEquations, otherwise} = kindOfPlace(view);
-  if (symbol in otherwise(view.result.problem)) return ""; // given
+  const {equations, brokenEquations} = kindOfPlace(view);
   const broken = brokenRule(view, symbol);
   const equation = equations[ruleSymbol(view, symbol)] ?? "";
   if (!broken) return typeof equation === "function" ? equation(view) : equation;

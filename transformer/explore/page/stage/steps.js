@@ -33,7 +33,7 @@ const stepNumber = (view, symbol) => gradientSymbols(view).indexOf(symbol) + 1;
 /** The symbol under which the page shows a tensor. */
 const shownSymbol = (view, symbol) => kindOfPlace(view).merged(view)[symbol] ?? symbol;
 
-/** The tensor that goes on to the next step: A as A′, S as S̄, where the page shows them as one. */
+/** The tensor that goes on to the next step: S as S̄, where the page shows them as one. */
 const passedOn = (view, symbol) => (
   Object.entries(kindOfPlace(view).merged(view)).find(([, shown]) => shown === symbol)?.[0] ?? symbol);
 

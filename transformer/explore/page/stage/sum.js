@@ -63,7 +63,7 @@ function factorInNumbers(factor, opens) {
   });
 }
 
-/** "A′[3, 2]", with the head or the batch item where it is another than the chosen one. */
+/** "A[3, 2]", with the head or the batch item where it is another than the chosen one. */
 function factorName(view, factor) {
   if (factor.kind) return `${factor.name ?? factor.kind} of ${factor.of.map((inner) => factorName(view, inner)).join(" and ")}`;
   if (!factor.symbol) return factor.label;

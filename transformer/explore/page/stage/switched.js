@@ -2,16 +2,11 @@
 // What the switches ÷ √d_k and masks have changed, in the numbers of the chosen head.
 //
 // How to use:
-//   switchedTexts(view) -> an element for each that is off, and without a live model, which computes everything anew, one
-//       that says what they leave as it was; [] if both are on
+//   switchedTexts(view) -> an element for each that is off
 
 function switchedTexts(view) {
   const maskIsOff = hasMask(view) && !view.state.masking;
   const texts = [...(view.state.scaling ? [] : [withoutScaling(view)]), ...(maskIsOff ? [withoutMask(view)] : [])];
-  if (texts.length > 0 && view.session === null) {
-    texts.push(`Still those of the unchanged model: ${["dY", ...(page.loss === null ? [] : ["the loss at the top"]),
-      ...(Object.keys(view.attention.checks).length ? ["the engine’s finite differences"] : [])].join(", ")}.`);
-  }
   return texts.map((text) => make("p", "switched", ...withSubscripts(text)));
 }
 
@@ -25,16 +20,8 @@ function offAndOn({state}, name) {
 function withoutScaling(view) {
   const {off, on} = offAndOn(view, "scaling");
   const width = off.Q.cols;
-  const factor = formatShort(1 / view.attention.scale);
-  if (view.session) {
-    return `Without ÷ √d_k, in every attention of the model, S is R itself: √d_k = ${factor} times as large as with it (d_k = ${width}). `
-      + `The largest weight of a row, in the mean, ${risesOrFalls(meanOfLargest(on.A), meanOfLargest(off.A))}. ${normOfScores(off, on)}`;
-  }
-  const larger = view.attention.usualScale ? `Without ÷ √d_k the scores S are √d_k = ${factor} times as large (d_k = ${width})`
-    : `Without the scale the scores S are ${factor} times as large`;
-  return `${larger}, so softmax is ${factor > 1 ? "nearer to one-hot" : "farther from one-hot"}: the `
-    + `largest weight of a row, in the mean, ${risesOrFalls(meanOfLargest(on.A), meanOfLargest(off.A))}. ${normOfScores(off, on)} `
-    + "Look at A, then at dS: next to a weight of 1 there is no gradient.";
+  return `Without ÷ √d_k, in every attention of the model, S is R itself: √d_k = ${formatShort(Math.sqrt(width))} times as large as with it (d_k = ${width}). `
+    + `The largest weight of a row, in the mean, ${risesOrFalls(meanOfLargest(on.A), meanOfLargest(off.A))}. ${normOfScores(off, on)}`;
 }
 
 function withoutMask(view) {
@@ -43,7 +30,7 @@ function withoutMask(view) {
   if (forbidden.length === 0) return "Masks are off, and nothing changes: in this sentence they hide nothing.";
   const weight = forbidden.reduce((sum, [row, col]) => sum + off.A.at(row, col), 0);
   const gradient = Math.hypot(...forbidden.map(([row, col]) => off.dS.at(row, col)));
-  return `Masks are off: queries look at ${hiddenKeys(view, on.mask, forbidden)} too. The ${forbidden.length} forbidden cells of A, 0 `
+  return `Masks are off: queries look at the future too. The ${forbidden.length} forbidden cells of A, 0 `
     + `before, now hold ${formatShort(100 * weight / off.A.rows)} % of all weight; dS, exactly 0 there before, has the norm `
     + `${formatNumber(gradient, 3)} in them. ${normOfScores(off, on)} Look at A, then at dS.`;
 }
@@ -64,12 +51,3 @@ const meanOfLargest = (matrix) => (
 
 const forbiddenCells = (mask) => Array.from(mask.data.keys()).filter((n) => mask.data[n] === 0)
   .map((n) => [Math.floor(n / mask.cols), n % mask.cols]);
-
-/** Keys that no query may see are padding; what else a decoder's tokens may not see among themselves is their future. */
-function hiddenKeys(view, mask, forbidden) {
-  const isPadding = (col) => Array.from({length: mask.rows}, (_, row) => mask.at(row, col)).every((allowed) => allowed === 0);
-  const padding = forbidden.some(([, col]) => isPadding(col));
-  const others = forbidden.filter(([, col]) => !isPadding(col));
-  const future = view.attention.kind === "decoder self" && others.every(([row, col]) => col > row);
-  return [...(padding ? ["padding"] : []), ...(others.length ? [future ? "the future" : "hidden keys"] : [])].join(" and ");
-}

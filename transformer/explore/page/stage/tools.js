@@ -111,7 +111,7 @@ function nudgeTool(view) {
   button.type = "button";
   button.dataset.key = "nudge";
   button.addEventListener("click", () => {
-    setState({nudge: {...nudge(view.result, {symbol: tensor, head, row, col}, epsilon), version: session?.version}});
+    setState({nudge: {...nudge(view.result, {symbol: tensor, head, row, col}, epsilon), version: session.version}});
   });
   const tool = make("div", "tool", button, choice);
   if (done) tool.append(nudgeResult(view, done, tensor));

@@ -7,18 +7,17 @@
 //       `of` gradients that the page shows were measured
 //   verdictText(view, verdict) -> an element that says so
 //   checksOf(view)    -> what `checks` says of the present selection, of checkedSymbols
-//   measureWhenIdle(view, onDone)   on a page with a live model: measures them when the browser has nothing else to do
-//   isSlow(view)      -> whether that takes so long that the reader should say when
+//   measureWhenIdle(view, onDone)   measures them when the browser has nothing else to do
+//   isMeasured(view)  -> whether that has been done
 //
 // Three things tell whether a gradient is right. The engine's finite differences, made with the page, stand as long as
-// nothing has been changed. After that the page makes its own (faults/checks.js), which measure any gradient, but slowly in
-// a live model: so a mistake made on purpose there shows at once beside the run without it (besideTheRight).
+// nothing has been changed. After that the page makes its own (faults/checks.js), which measure any gradient, but slowly:
+// so a mistake made on purpose there shows at once beside the run without it (besideTheRight).
 
 const checked = new WeakMap(); // by result: a check takes many forward passes, and every redraw asks
 const NONE_WRONG = new Set();
-const ALL_AT_ONCE = 1e6; // products in a projection of the batch: what is larger takes seconds
 
-/** Without dropout A′ is A and without a mask S̄ is S: the page shows one, and one is counted. */
+/** Without a mask S̄ is S: the page shows one, and one is counted. */
 const checkedSymbols = (view) => CHECKED[view.result.kind].filter((symbol) => (
   shownSymbol(view, symbol) === symbol && recordsWith(view.result, symbol).length > 0));
 
@@ -43,7 +42,7 @@ function measureWhenIdle(view, onDone) {
   clearTimeout(settling);
   const {result} = view;
   measuring = result;
-  if (!view.session || verdictOf(view).measured) return;
+  if (verdictOf(view).measured) return;
   const symbols = checkedSymbols(view), found = [];
   const measureNext = () => {
     if (measuring !== result || checked.has(result)) return;
@@ -58,33 +57,24 @@ function measureWhenIdle(view, onDone) {
   settling = setTimeout(() => whenIdle(measureNext), SETTLED);
 }
 
-/** A check of a place in the live model takes many runs of the whole. */
-function isSlow({session, attention, result}) {
-  if (checked.has(result)) return false;
-  if (session) return true;
-  const [items, queries, width] = attention.g.shape;
-  return items * queries * width ** 2 > ALL_AT_ONCE;
-}
+const isMeasured = ({result}) => checked.has(result);
 
 /** The engine's word as long as nothing has been changed; after that, or without it, what is measured here. */
 function verdictOf(view) {
-  const {state: {broken, panel}, attention, result} = view;
+  const {state: {broken}, attention} = view;
   const symbols = checkedSymbols(view);
   const none = {wrong: NONE_WRONG, count: 0, of: symbols.length, worst: 0, measured: null};
-  const unchanged = changesOf(view) === "";
   const byEngine = symbols.filter((symbol) => Object.hasOwn(attention?.checks ?? {}, symbol));
-  if (unchanged && byEngine.length > 0) {
+  if (changesOf(view) === "" && byEngine.length > 0) {
     const errors = byEngine.flatMap((symbol) => attention.checks[symbol].map(({error}) => error));
     return {...none, count: byEngine.length, worst: Math.max(...errors), measured: "engine"};
   }
-  if (view.session && !checked.has(result)) return broken === null ? none : {...none, ...besideTheRight(view, symbols)};
-  const unasked = unchanged && panel !== "checks" && !checked.has(result);
-  if (broken === null && (unasked || isSlow(view))) return none;
+  if (!isMeasured(view)) return broken === null ? none : {...none, ...besideTheRight(view, symbols)};
   const {found, wrong} = measuredHere(view);
   return {...none, wrong, count: found.length, worst: Math.max(...found.map(({error}) => error)), measured: "here"};
 }
 
-/** Which gradients a mistake has made wrong in the live model, by those without it: a second run is quick, a check is not. */
+/** Which gradients a mistake has made wrong, by those without it: a second run is quick, a check is not. */
 function besideTheRight({result, state}, symbols) {
   const right = currentResult({...optionsOf(state), broken: null});
   const errorOf = (symbol) => Math.max(...recordsWith(result, symbol).map((record, n) => {
@@ -99,9 +89,9 @@ function besideTheRight({result, state}, symbols) {
 /** The gradient of a bias is a sum, and that of the key bias 0: far below its terms there is rounding and nothing else. */
 const roundingOf = (record, symbol) => (/^b[QKV]$/.test(symbol) ? 1e-6 * largestOf(record[gradientOf(symbol.slice(1))]) : 0);
 
-/** Whether a mistake that leaves the place as it is makes another gradient of the live model wrong. */
+/** Whether a mistake that leaves the place as it is makes another gradient of the model wrong. */
 function isWrongElsewhere({run, state}) {
-  if (!run?.broken) return false;
+  if (!run.broken) return false;
   const right = currentRun({...optionsOf(state), broken: null}).parameterGradients;
   return [...run.parameterGradients].some(([name, {data}]) => data.some((g, n) => g !== right.get(name).data[n]));
 }

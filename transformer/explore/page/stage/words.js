@@ -6,8 +6,6 @@
 
 function inWords(view, symbol) {
   if (brokenRule(view, symbol)) return ""; // it is wrong, and the explanation of the mistake says why
-  const {words, otherwise} = kindOfPlace(view);
-  if (symbol in otherwise(view.result.problem)) return ""; // given
-  const said = words[ruleSymbol(view, symbol)] ?? "";
+  const said = kindOfPlace(view).words[ruleSymbol(view, symbol)] ?? "";
   return asShown(view, typeof said === "function" ? said(view) : said);
 }

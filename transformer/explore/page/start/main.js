@@ -12,7 +12,7 @@ function redraw() {
   renderStepForm(document.getElementById("steps"), view);
   renderMap(document.getElementById("map"), view);
   renderBreadcrumb(document.getElementById("breadcrumb"), view, verdict);
-  renderControls(document.getElementById("selection"), view, verdict);
+  renderControls(document.getElementById("selection"), view);
   renderStrip(document.getElementById("strip"), view, verdict.wrong);
   renderKey(document.getElementById("key"), view);
   renderStage(document.getElementById("stage"), view);
@@ -105,43 +105,20 @@ function tabOf({id, title}, selected) {
   return tab;
 }
 
-/** What does not change: the title, what is not in the page, the theme menu. */
-function renderHead() {
-  const element = (id) => document.getElementById(id);
-  if (session) {
-    element("title").textContent = "Backpropagation through a Transformer";
-    element("intro").textContent = "A small trained model, alive in this page, reads a text and writes another. "
-      + "Ask it for something else than it would write, and see which numbers the loss blames.";
-    element("computed-here").textContent = "All numbers are computed here, in doubles, from the model’s weights.";
-  } else {
-    element("sentence").textContent = page.title;
-    element("run-loss").textContent = page.loss === null ? "" : `loss of the model ${formatNumber(page.loss)}`;
-    element("run-loss").title = page.lossName;
-  }
-  element("left-out").hidden = page.leftOut.length === 0;
-  element("left-out").textContent = `Not in this page: ${page.leftOut.join(", ")}. `
-    + "The command explain shows them if they are named, --attention NAME.";
-  element("not-live").hidden = !page.notLive;
-  element("not-live").textContent = `The model does not run in this page: ${page.notLive}.`;
-  const theme = element("theme");
+/** The theme menu. */
+function listenToTheme() {
+  const theme = document.getElementById("theme");
   theme.addEventListener("change", () => setState({theme: theme.value}));
   darkSystem.addEventListener("change", redraw);
 }
 
-/** A live page opens at the loss; another with the last layer's cross-attention, where the two sentences meet. */
-function openingPlace() {
-  if (session) return page.opens ? placeIndex(page.opens) : placeIndex("output");
-  const kinds = page.attentions.map(({kind}) => kind);
-  return kinds.includes("cross") ? kinds.lastIndexOf("cross") : kinds.length - 1;
-}
-
 function start() {
   page = decodePage(JSON.parse(document.getElementById("data").textContent));
-  session = page.model && new Session(page.model);
+  session = new Session(page.model);
   page.places = placesOf(page, currentRun());
-  state.place = openingPlace();
-  renderHead();
-  if (session) startSentence();
+  state.place = placeIndex(page.opens ?? "output");
+  listenToTheme();
+  startSentence();
   startSharing();
   listenToKeys();
   listenToZoom();

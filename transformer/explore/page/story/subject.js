@@ -20,8 +20,7 @@ const MUCH = 0.5; // of the largest norm of a row of dS
 
 function sceneWith(options) {
   const run = currentRun(options);
-  const resultOf = (path) => resultOfAttention(page.places[placeIndex(path)].attention, options);
-  return {run, resultAt: (path) => (run ? run.places.get(path) : resultOf(path))};
+  return {run, resultAt: (path) => run.places.get(path)};
 }
 
 function subjectOf(about) {
@@ -39,9 +38,9 @@ const wouldWriteAnother = (row) => isWrong(sceneWith(PLAIN).run, row);
 
 const largestBy = (all, measure) => all.reduce((best, one) => (best === null || measure(one) > measure(best) ? one : best), null);
 
-/** Every row that can be told of, with the norm of its dS: of the cross-attentions, or of the attention that the page opens with. */
+/** Every row that can be told of, with the norm of its dS: of the cross-attentions. */
 function candidateRows(scene) {
-  const paths = scene.run ? scene.run.order.filter((path) => path.endsWith("cross_attention")) : [page.places[openingPlace()].path];
+  const paths = scene.run.order.filter((path) => path.endsWith("cross_attention"));
   return paths.flatMap((path) => scene.resultAt(path).heads.flatMap(({A, dS}, head) => (
     norms(dS).map((size, row) => ({place: path, head, row, size, seen: A.row(row).filter((weight) => weight > 0).length}))
       .filter(({seen}) => seen > 1))));

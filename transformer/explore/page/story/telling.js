@@ -20,10 +20,7 @@ let tellable = {sentence: null, stories: []}; // of a sentence, since every redr
 function tellableStories() {
   const sentence = sentenceKey();
   if (tellable.sentence === sentence) return tellable.stories;
-  const scene = sceneWith(PLAIN), hasRows = candidateRows(scene).length > 0;
-  const fades = session !== null || scene.resultAt(page.places[openingPlace()].path).problem.usualScale; // a √d_k to switch off
-  tellable = {sentence, stories: page.stories.filter(({needs, about}) => (
-    hasRows && (session !== null || needs === "any") && (about !== "fading row" || fades)))};
+  tellable = {sentence, stories: candidateRows(sceneWith(PLAIN)).length > 0 ? page.stories : []};
   return tellable.stories;
 }
 
@@ -33,7 +30,7 @@ function enterStop(id, number) {
   setState({story: id, stop: number, ...PLAIN, ...stateOf(stop)});
   if (stop.do === "step") takeStep();
   showTargets(true);
-  if (stop.do === "sweep" && session !== null) sweepMap("backward");
+  if (stop.do === "sweep") sweepMap("backward");
 }
 
 /** What the stop's texts are filled from. A step of the stop before is taken back. */
@@ -138,13 +135,13 @@ function askFor(target) {
 
 // ------------------------------------------------------------------ what the reader does meanwhile
 
-/** Follows a story that the address names, and sentences that the reader types; a fresh page of a live model opens one. */
+/** Follows a story that the address names, and sentences that the reader types; a fresh page opens one. */
 function followStory(view) {
   told.now = sceneWith(optionsOf(state));
   if (!told.begun) {
     told.begun = true;
     const [first] = tellableStories();
-    if (session !== null && asked === "" && !page.opens && first) queueMicrotask(() => enterStop(first.id, 0));
+    if (asked === "" && !page.opens && first) queueMicrotask(() => enterStop(first.id, 0));
   }
   const {story, stop} = state;
   if (story === null || told.subject !== null && told.story === story && told.stop === stop && told.sentence === sentenceKey()) return;

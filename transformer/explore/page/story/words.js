@@ -37,7 +37,7 @@ const STORY_WORDS = {
   query: (scene, subject) => storyLabels(scene, subject).query[subject.row],
   key: (scene, subject) => storyLabels(scene, subject).key[subject.key],
   other: (scene, subject) => storyLabels(scene, subject).key[subject.other],
-  word: (scene, subject) => (session ? wordAround(subject.key) : storyLabels(scene, subject).key[subject.key]),
+  word: (scene, subject) => wordAround(subject.key),
   keys: (scene, subject) => String(headOf(scene, subject).A.row(subject.row).filter((weight) => weight > 0).length),
   d_k: (scene, subject) => String(headOf(scene, subject).Q.cols),
   root: (scene, subject) => Math.sqrt(headOf(scene, subject).Q.cols),
