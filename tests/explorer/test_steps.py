@@ -141,9 +141,3 @@ def test_a_step_to_no_number_is_taken_back(page):
     page.evaluate("stepping.rates.sgd = 0.01")
     press(page, "once")
     assert "taken back" not in said(page)
-
-
-def test_steps_need_a_live_model(explorer_page, open_page):
-    page = open_page(explorer_page)
-    assert not page.is_visible("#steps")
-    assert page.evaluate("panelsOf(currentView()).every(({id}) => id !== 'steps')")

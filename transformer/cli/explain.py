@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import textwrap
 from pathlib import Path
-from typing import TextIO
 
 import click
 
@@ -35,7 +33,7 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
         help="Write the explorer, a page that opens in a browser without a network; - is the standard output.  "
              "[default: explain.html in the current folder, unless --text is given]")
 @option("--text", is_flag=True, section="Output",
-        help="Write to the terminal, in colour unless NO_COLOR is set or the output is no terminal.")
+        help="Write to the terminal.")
 @option("--attention", metavar="NAME", section="What to show",
         help="An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it.  "
              "[default: --html the loss; --text the last cross-attention]")
@@ -84,8 +82,8 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         _tell_unknown(translator, source, target, also)
         explanation = explain_translation(translator, sources, targets, folder if html is not None else None)
         if text:
-            colour, width = terminal(sys.stdout)
-            click.echo(explanation.text(attention, item or 0, head or 0, step, colour, width), color=colour)
+            width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
+            click.echo(explanation.text(attention, item or 0, head or 0, step, width))
         if html is not None:
             _write(explanation, html, attention, told, replaced)
         if target is None and explanation.loss is not None and explanation.loss < SURE:
@@ -93,13 +91,6 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
                  "gradient flows; insist on a wrong one to see it flow: explain DIR SOURCE TARGET")
     except (ValueError, IndexError) as error:
         raise click.UsageError(str(error)) from error
-
-
-def terminal(output: TextIO) -> tuple[bool, int]:
-    """Whether to write colours to `output` (https://no-color.org), and how many columns there are."""
-    if not output.isatty():
-        return False, 120
-    return not os.environ.get("NO_COLOR"), shutil.get_terminal_size((120, 24)).columns
 
 
 def _translated(translator: Translator, also: tuple[str, ...]) -> list[str]:

@@ -119,14 +119,13 @@ class Explanation:
         return None if isinstance(self.live, str) else frame(self.page())
 
     def text(self, attention: str | None = None, item: int = 0, head: int = 0, step: str | None = None,
-             colour: bool = False, width: int = 120) -> str:
+             width: int = 120) -> str:
         """One head of one attention for a terminal: all its steps, or one of them as a matrix.
 
         Args:
             attention: its dotted name; None: the last cross-attention, or the last of all.
             item, head: the batch item and the head, counted from 0.
             step: a symbol such as "dS" (transformer/explore/steps.py), or a label such as "dW_Q"; None: all.
-            colour: whether to write ANSI colours.
             width: of the terminal, in columns.
 
         Raises:
@@ -139,8 +138,8 @@ class Explanation:
         facts, checks = identities(traced.head(item, head)), self.checks(name)
         title = printable(" ".join(self.title.split()))
         heading = title if self.loss is None else f"{title}    loss {number(self.loss)}"
-        shown = (overview(traced, item, head, checks, facts, colour) if step is None else
-                 one_step(traced, item, head, step, *self.labels(name, item), checks, facts, colour, width))
+        shown = (overview(traced, item, head, checks, facts) if step is None else
+                 one_step(traced, item, head, step, *self.labels(name, item), checks, facts, width))
         return f"{heading}\n{shown}"
 
 

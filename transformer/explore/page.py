@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from transformer.explore.steps import steps_for_page
 
 # By folder, in the order in which they run: a script that starts may use those above it.
 FOLDERS = {
@@ -44,7 +47,7 @@ MARK = b'<meta name="generator" content="transformer explain">'  # in page.html
 
 def page_html(data: dict[str, Any]) -> str:
     """The page that shows `data`, which transformer/explore/data.py describes."""
-    style, scripts = "\n".join(_part(f"{name}.css") for name in STYLES), "\n".join(_script(name) for name in SCRIPTS)
+    style, scripts = "\n".join(_part(f"{name}.css") for name in STYLES), joined_scripts()
     parts = {"policy": _policy(style, scripts), "title": escape(data["title"]), "style": style,
              "data": embedded_json(data), "scripts": scripts}
     before, *pieces = _part("shell/page.html").split("{{")
@@ -88,6 +91,10 @@ def _part(name: str) -> str:
     return files("transformer.explore").joinpath("page", name).read_text(encoding="utf-8")
 
 
-def _script(name: str) -> str:
-    """A script below its name; the directive "use strict" at the beginning of the first script applies to all."""
-    return f"// {name}.js\n{_part(f'{name}.js')}"
+def joined_scripts(names: Sequence[str] = SCRIPTS) -> str:
+    """The scripts, each below its name, and the table of an attention's steps before those that use it.
+
+    The directive "use strict" at the beginning of the first script applies to all.
+    """
+    first, *others = (f"// {name}.js\n{_part(f'{name}.js')}" for name in names)
+    return "\n".join([first, f"const ATTENTION_STEPS = {embedded_json(steps_for_page())};", *others])

@@ -1,13 +1,13 @@
-"""The steps of one head of attention, forward and backward: the name and the formula of each.
+"""The tensors and the steps of one head of attention: their names, formulas, and those of their gradients.
 
-Symbols are those of transformer/explore/traced.py; a gradient has a "d" before the symbol of its tensor. The
-derivations are in docs/backprop_through_attention.md.
+One table, for the terminal and for the page, which gets it as JSON. Symbols are those of
+transformer/explore/traced.py; a gradient has a "d" before the symbol of its tensor. The derivations are in
+docs/backprop_through_attention.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,40 @@ from minigrad.device import to_numpy
 
 from transformer.explore.traced import PER_HEAD, AttentionTrace, HeadTrace
 
-Matrices = Mapping[str, Any]  # NumPy arrays by symbol; biases are 1-D
+Q, K, V = "Q = X W_Q + b_Q", "K = M W_K + b_K", "V = M W_V + b_V"
+MASK, DROPOUT = "S̄ = S where the mask allows, −∞ elsewhere", "A′ = A∘kept/(1 − p)"
+JOIN, OUTPUT = "C = the O of all heads, side by side", "Y = C W_O + b_O"
+
+# Symbol, name, kind of row and column ("query" and "key" are tokens), the formula that makes the tensor, the formula
+# that uses it next, and that of its gradient. The order is that of the forward.
+TABLE = (
+    ("X", "input of the queries", "query model", "X", Q, "dX = Σ dQ W_Qᵀ over the heads"),
+    ("M", "memory", "key model", "M", f"{K},  {V}", "dM = Σ (dK W_Kᵀ + dV W_Vᵀ) over the heads"),
+    ("WQ", "weight of the queries", "model feature", "W_Q", Q, "dW_Q = Xᵀ dQ"),
+    ("bQ", "bias of the queries", "one feature", "b_Q", Q, "db_Q = the sum of the rows of dQ"),
+    ("WK", "weight of the keys", "model feature", "W_K", K, "dW_K = Mᵀ dK"),
+    ("bK", "bias of the keys", "one feature", "b_K", K, "db_K = the sum of the rows of dK"),
+    ("WV", "weight of the values", "model feature", "W_V", V, "dW_V = Mᵀ dV"),
+    ("bV", "bias of the values", "one feature", "b_V", V, "db_V = the sum of the rows of dV"),
+    ("Q", "queries", "query feature", Q, "R = Q Kᵀ", "dQ = dR K"),
+    ("K", "keys", "key feature", K, "R = Q Kᵀ", "dK = dRᵀ Q"),
+    ("V", "values", "key feature", V, "O = A′ V", "dV = A′ᵀ dO"),
+    ("R", "scores", "query key", "R = Q Kᵀ", "S = R/√d_k", "dR = dS/√d_k"),
+    ("S", "scaled scores", "query key", "S = R/√d_k", MASK, "dS = dS̄ where the mask allows, 0 elsewhere"),
+    ("Sm", "masked scores", "query key", MASK, "A = softmax(S̄)", "dS̄ = A∘(dA − D)"),
+    ("A", "weights", "query key", "A = softmax(S̄)", DROPOUT, "dA = dA′∘kept/(1 − p)"),
+    ("Ad", "weights after dropout", "query key", DROPOUT, "O = A′ V", "dA′ = dO Vᵀ"),
+    ("O", "output of the head", "query feature", "O = A′ V", JOIN, "dO = the head's columns of dC"),
+    ("C", "outputs of all heads", "query model", JOIN, OUTPUT, "dC = dY W_Oᵀ"),
+    ("WO", "weight of the output", "model model", "W_O", OUTPUT, "dW_O = Cᵀ dY"),
+    ("bO", "bias of the output", "one model", "b_O", OUTPUT, "db_O = the sum of the rows of dY"),
+    ("Y", "output", "query model", OUTPUT, "what comes after the attention", "dY, from the layers above"),
+)
+OF_SELF = ("X", "input of queries, keys and values", "query model", "X", f"{Q},  {K},  {V}",
+           "dX = Σ (dQ W_Qᵀ + dK W_Kᵀ + dV W_Vᵀ) over the heads")
+BACKWARD = ("dY", "dbO", "dWO", "dC", "dO", "dV", "dAd", "dA", "dSm", "dS", "dR", "dQ", "dK", "dbQ", "dbK", "dbV",
+            "dWQ", "dWK", "dWV", "dX", "dM")
+LABELS = {"Sm": "S̄", "Ad": "A′", **{f"{kind}{letter}": f"{kind}_{letter}" for kind in "Wb" for letter in "QKVO"}}
 
 
 @dataclass(frozen=True)
@@ -29,90 +62,30 @@ class Step:
         title: a description.
         formula: the formula; of a gradient, the consequence of `because`.
         because: of a gradient, the step of the forward that it comes from.
-        rows, columns: the kind of row and column: "queries", "keys", "items" (of a sum over all), "features".
+        rows, columns: the kind of row and column, as in `TABLE`.
     """
 
     symbol: str
     label: str
     title: str
     formula: str
-    because: str = ""
-    rows: str = "queries"
-    columns: str = "features"
+    because: str
+    rows: str
+    columns: str
 
 
-def _table(*steps: Step) -> dict[str, Step]:
-    return {step.symbol: step for step in steps}
-
-
-FORWARD = _table(
-    Step("X", "X", "input of the queries", "X, from the layer below"),
-    Step("M", "M", "input of keys and values", "M, the encoder's output", rows="keys"),
-    Step("WQ", "W_Q", "the head's query weights", "a parameter", rows="features"),
-    Step("WK", "W_K", "the head's key weights", "a parameter", rows="features"),
-    Step("WV", "W_V", "the head's value weights", "a parameter", rows="features"),
-    Step("WO", "W_O", "the output weights", "a parameter", rows="features"),
-    Step("bQ", "b_Q", "the head's query bias", "a parameter", rows=""),
-    Step("bK", "b_K", "the head's key bias", "a parameter", rows=""),
-    Step("bV", "b_V", "the head's value bias", "a parameter", rows=""),
-    Step("bO", "b_O", "the output bias", "a parameter", rows=""),
-    Step("Q", "Q", "queries", "Q = X·W_Q + b_Q"),
-    Step("K", "K", "keys", "K = M·W_K + b_K", rows="keys"),
-    Step("V", "V", "values", "V = M·W_V + b_V", rows="keys"),
-    Step("R", "R", "scores", "R = Q·Kᵀ", columns="keys"),
-    Step("S", "S", "scaled scores", "S = R / √d_k", columns="keys"),
-    Step("Sm", "S̄", "masked scores", "S̄ = S where the mask allows, −∞ elsewhere", columns="keys"),
-    Step("A", "A", "attention weights", "A = softmax(S̄), row by row", columns="keys"),
-    Step("Ad", "A′", "weights after dropout", "A′ = A∘m / (1 − p)", columns="keys"),
-    Step("O", "O", "context of the head", "O = A′·V"),
-    Step("C", "C", "the heads side by side", "C = [O₀ O₁ …]"),
-    Step("Y", "Y", "output", "Y = C·W_O + b_O"),
-)
-
-BACKWARD = _table(
-    Step("dY", "dY", "gradient of the output", "dY, from the layers above"),
-    Step("dbO", "db_O", "gradient of the output bias", "db_O = Σ rows of dY", "Y = C·W_O + b_O", rows=""),
-    Step("dWO", "dW_O", "gradient of the output weights", "dW_O = Cᵀ·dY", "Y = C·W_O + b_O", rows="features"),
-    Step("dC", "dC", "gradient of the heads side by side", "dC = dY·W_Oᵀ", "Y = C·W_O + b_O"),
-    Step("dO", "dO", "gradient of the context", "dO = the head's columns of dC", "C = [O₀ O₁ …]"),
-    Step("dV", "dV", "gradient of the values", "dV = A′ᵀ·dO", "O = A′·V", rows="keys"),
-    Step("dAd", "dA′", "gradient of the weights after dropout", "dA′ = dO·Vᵀ", "O = A′·V", columns="keys"),
-    Step("dA", "dA", "gradient of the attention weights", "dA = dA′∘m / (1 − p)", "A′ = A∘m / (1 − p)",
-         columns="keys"),
-    Step("dSm", "dS̄", "gradient of the masked scores", "dS̄ = A∘(dA − D), D_i = Σⱼ A_ij·dA_ij", "A = softmax(S̄)",
-         columns="keys"),
-    Step("dS", "dS", "gradient of the scaled scores", "dS = dS̄ where the mask allows, 0 elsewhere",
-         "S̄ = S where the mask allows, −∞ elsewhere", columns="keys"),
-    Step("dR", "dR", "gradient of the scores", "dR = dS / √d_k", "S = R / √d_k", columns="keys"),
-    Step("dQ", "dQ", "gradient of the queries", "dQ = dR·K", "R = Q·Kᵀ"),
-    Step("dK", "dK", "gradient of the keys", "dK = dRᵀ·Q", "R = Q·Kᵀ", rows="keys"),
-    Step("dbQ", "db_Q", "gradient of the query bias", "db_Q = Σ rows of dQ", "Q = X·W_Q + b_Q", rows=""),
-    Step("dbK", "db_K", "gradient of the key bias", "db_K = Σ rows of dK", "K = M·W_K + b_K", rows=""),
-    Step("dbV", "db_V", "gradient of the value bias", "db_V = Σ rows of dV", "V = M·W_V + b_V", rows=""),
-    Step("dWQ", "dW_Q", "gradient of the query weights", "dW_Q = Xᵀ·dQ", "Q = X·W_Q + b_Q", rows="features"),
-    Step("dWK", "dW_K", "gradient of the key weights", "dW_K = Mᵀ·dK", "K = M·W_K + b_K", rows="features"),
-    Step("dWV", "dW_V", "gradient of the value weights", "dW_V = Mᵀ·dV", "V = M·W_V + b_V", rows="features"),
-    Step("dX", "dX", "gradient of the queries' input", "dX = Σ heads dQ·W_Qᵀ", "Q = X·W_Q + b_Q"),
-    Step("dM", "dM", "gradient of the memory", "dM = Σ heads (dK·W_Kᵀ + dV·W_Vᵀ)", "K = M·W_K + b_K, V = M·W_V + b_V",
-         rows="keys"),
-)
-
-_SELF_DX = Step("dX", "dX", "gradient of the input", "dX = Σ heads (dQ·W_Qᵀ + dK·W_Kᵀ + dV·W_Vᵀ)",
-                "Q = X·W_Q + b_Q, K = X·W_K + b_K, V = X·W_V + b_V")
-# The two ends of an attention of which the core alone is explained; the gradient is that of C, or without C of O.
-_FROM_MODULE = _table(
-    Step("Q", "Q", "queries", "Q, from the module"),
-    Step("K", "K", "keys", "K, from the module", rows="keys"),
-    Step("V", "V", "values", "V, from the module", rows="keys"),
-)
-_TO_MODULE = _table(
-    Step("dC", "dC", "gradient of the heads side by side", "dC, from the module"),
-    Step("dO", "dO", "gradient of the context", "dO, from the module"),
-)
+def steps_for_page() -> dict[str, Any]:
+    """The table for a page, whose model runs without dropout: A′ is A. "X of self" is X in self-attention."""
+    rows = {row[0]: row for row in TABLE} | {"X of self": OF_SELF}
+    rows["A"] = (*rows["A"][:4], *rows.pop("Ad")[4:])
+    tensors = {symbol: {"label": LABELS.get(row[0], row[0]), "name": row[1], "axes": row[2].split(),
+                        **dict(zip(("forward", "next", "backward"), (text.replace("A′", "A") for text in row[3:]),
+                                   strict=True))} for symbol, row in rows.items()}
+    return {"tensors": tensors, "backward": [symbol for symbol in BACKWARD if symbol != "dAd"]}
 
 
 def check_formulas(attention: AttentionTrace) -> None:
-    """Raise ValueError if the formulas of these tables do not hold for `attention`."""
+    """Raise ValueError if the formulas of the table do not hold for `attention`."""
     if attention.is_whole and not attention._one_memory:
         raise ValueError(f"{attention.name}: its keys and its values are made of different inputs; what is explained "
                          "is attention whose keys and values share one")
@@ -143,45 +116,47 @@ def steps_of(attention: AttentionTrace) -> dict[str, Step]:
     missing |= set() if attention.mask is not None else {"Sm"}
     missing |= set() if attention.dropped is not None else {"Ad"}
     if not attention.is_whole:
-        missing |= FORWARD.keys() - PER_HEAD.keys() - ({"C"} if attention.joined else set())
+        missing |= {row[0] for row in TABLE} - PER_HEAD.keys() - ({"C"} if attention.joined else set())
     for letter, linear in attention.projections.items():
         missing |= set() if linear.bias is not None else {f"b{letter}"}
         frozen |= {f"{kind}{letter}" for kind, parameter in (("W", linear.weight), ("b", linear.bias))
                    if parameter is not None and parameter.grad is None and not parameter.requires_grad}
-    there = {symbol: step for symbol, step in FORWARD.items() if symbol not in missing}
-    there |= {symbol: step for symbol, step in BACKWARD.items() if symbol[1:] not in missing | frozen}
-    if attention.is_whole and attention.is_self:
-        there["dX"] = _SELF_DX
-    if not attention.is_whole:
-        last = "dC" if "dC" in there else "dO"
-        there |= _FROM_MODULE | {last: _TO_MODULE[last]}
-    return {symbol: _said(step, attention, missing) for symbol, step in there.items()}
 
-
-def _said(step: Step, attention: AttentionTrace, missing: set[str]) -> Step:
-    """The step with formulas that fit `attention`, without the `missing` symbols."""
     def plain(text: str) -> str:
         for letter in "QKVO":
             if f"b{letter}" in missing:
                 text = text.replace(f" + b_{letter}", "")
         if "M" in missing:
-            text = text.replace("M·", "X·").replace("Mᵀ", "Xᵀ")
-        if "Sm" in missing:
-            text = text.replace("S̄", "S")
+            text = text.replace("M ", "X ").replace("Mᵀ", "Xᵀ")
         if not attention.usual_scale:
-            text = text.replace("/ √d_k", f"· {attention.scale:.6g}")
-        return text.replace("A′", "A") if "Ad" in missing else text
+            text = text.replace("/√d_k", f" · {attention.scale:.6g}")
+        text = text if "Sm" not in missing else text.replace("S̄", "S")
+        return text if "Ad" not in missing else text.replace("A′", "A")
 
-    source = step
-    if step.symbol == "dS" and "Sm" in missing:
-        source = BACKWARD["dSm"]
-    if step.symbol == "dA" and "Ad" in missing:
-        source = BACKWARD["dAd"]
-    formula = source.formula
-    if step.symbol in ("dQ", "dK", "dV") and len(attention.sharing(step.symbol[1:], 0)) > 1:
-        formula = formula.replace("= ", "= Σ heads that share it ")
-    title = "input of queries, keys and values" if step.symbol == "X" and attention.is_self else step.title
-    return replace(step, title=title, formula=plain(formula), because=plain(source.because))
+    rows = {row[0]: row for row in TABLE} | ({"X": OF_SELF} if attention.is_self else {})
+    steps = {}
+    for symbol, (_, name, axes, formula, _, _) in rows.items():
+        if not attention.is_whole and symbol in "QKV":
+            formula = f"{symbol}, from the module"
+        if symbol not in missing:
+            steps[symbol] = Step(symbol, LABELS.get(symbol, symbol), name, plain(formula), "", *axes.split())
+    ends = () if attention.is_whole else ("C",) if attention.joined else ("O",)
+    merged = {"S": "Sm", "A": "Ad"}  # without a mask, dS is made as dS̄ is; likewise without dropout
+    for gradient in BACKWARD:
+        symbol = gradient[1:]
+        if symbol in missing | frozen:
+            continue
+        source = merged[symbol] if merged.get(symbol) in missing else symbol
+        because, formula = rows[source][4:]
+        formula = formula.replace("(dA − D)", "(dA − D), Dᵢ = Σⱼ Aᵢⱼ dAᵢⱼ")
+        if symbol in ("Q", "K", "V") and len(attention.sharing(symbol, 0)) > 1:
+            formula = formula.replace("= ", "= Σ heads that share it ")
+        if symbol in ends:
+            because, formula = "", f"{gradient}, from the module"
+        step = steps[symbol]
+        steps[gradient] = Step(gradient, f"d{step.label}", f"gradient of the {step.title}", plain(formula),
+                               plain(because) if "=" in because else "", step.rows, step.columns)
+    return steps
 
 
 def step_named(attention: AttentionTrace, name: str) -> Step:
@@ -200,19 +175,10 @@ def step_named(attention: AttentionTrace, name: str) -> Step:
 
 
 def matrices(head: HeadTrace) -> dict[str, Any]:
-    """Every matrix of a head by symbol, on the host; M is X in self-attention, and "D" holds the row sums of A∘dA.
+    """Every matrix of a head by symbol, 2-D and on the host: a bias is one row.
 
     Raises:
         ValueError: no gradient has arrived yet.
     """
-    found = {symbol: to_numpy(array) for symbol, array in head.values.items()}
-    found |= {f"d{symbol}": to_numpy(array) for symbol, array in head.gradients.items()}
-    if "X" in found:
-        found.setdefault("M", found["X"])
-    found["D"] = (found["A"] * found["dA"]).sum(axis=-1)
-    return found
-
-
-def matrix(values: Matrices, symbol: str) -> Any:
-    """A matrix by its symbol, 2-D: a bias is one row."""
-    return np.atleast_2d(values[symbol])
+    found = head.values | {f"d{symbol}": array for symbol, array in head.gradients.items()}
+    return {symbol: np.atleast_2d(to_numpy(array)) for symbol, array in found.items()}

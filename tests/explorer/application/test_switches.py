@@ -19,7 +19,7 @@ from transformer.explore.steps import steps_of
 @pytest.mark.parametrize(
     ("asked", "shown"),
     [("symbol=dK&place=encoder.layers.0.self_attention&head=1", "dK"),
-     ("symbol=dM&place=encoder.layers.0.self_attention", "dX"), ("symbol=G", "dY"),
+     ("symbol=dM&place=encoder.layers.0.self_attention", "dX"),
      ("symbol=unmaskedA", "dV"),
      ("symbol=constructor&place=nowhere&head=99&row=99&cell=99,99", "dV"),
      ("place=-1&head=x&cell=1&row=-2&scaling=no", "dV")],
@@ -75,7 +75,7 @@ def test_the_switches_recompute(page):
     assert page.locator("#stage .operator").all_inner_texts() == ["÷", "1", "="]
 
 
-@pytest.mark.parametrize(("symbol", "name"), [("K", "K"), ("dY", "G")])
+@pytest.mark.parametrize(("symbol", "name"), [("K", "K"), ("dY", "dY")])
 def test_an_entry_is_changed_and_taken_back(page, symbol, name):
     choose(page, place=CROSS, head=1, symbol=symbol)
     before, gradient = (page.evaluate("(symbol) => explorer.matrix(symbol)", which) for which in (symbol, "dX"))

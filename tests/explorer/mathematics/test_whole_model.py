@@ -108,7 +108,7 @@ def test_an_edited_entry_goes_on_from_there(page, edit, item):
 def edit_of_g(page, model):
     """Of what arrives at an attention's output; `offset` is what it adds."""
     path = "decoder.layers.0.self_attention"
-    edit = {"path": path, "symbol": "G", "head": 0, "row": 1, "col": 2, "value": -0.7}
+    edit = {"path": path, "symbol": "dY", "head": 0, "row": 1, "col": 2, "value": -0.7}
     before = ask(page, model, f"return run.result({path!r}).shared.dY.at(1, 2);", 1)
     return edit | {"offset": edit["value"] - before}
 

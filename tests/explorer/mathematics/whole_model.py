@@ -56,7 +56,7 @@ class Steps:
 
     Args:
         scaling, masking: False: no attention has it.
-        edit: one entry that gets another value, by adding a constant; of an attention's G: to what arrives at Y.
+        edit: one entry that gets another value, by adding a constant; of an attention's dY: to what arrives at Y.
         broken: "batch" or "rowsum": every softmax goes backward by that mistake.
     """
 
@@ -69,7 +69,7 @@ class Steps:
         hidden = self.stack("decoder", [BOS, *target[:-1]], memory)
         self.loss = self.output(hidden, target, count)
         self.measured = self.loss  # what is differentiated
-        if edit is not None and edit["symbol"] == "G":
+        if edit is not None and edit["symbol"] == "dY":
             y = self.places[edit["path"]]["shared"]["Y"]
             self.measured = self.loss + edit["offset"] * y[edit["row"], edit["col"]]
 
@@ -204,7 +204,6 @@ class Steps:
         for kept in found.values():
             shared = kept["shared"]
             if kept["kind"] == "attention":
-                shared["G"] = shared["dY"]
                 for head in kept["heads"]:
                     head["D"] = (head["A"] * head["dA"]).sum(axis=1, keepdims=True)
             if kept["kind"] == "norm":

@@ -100,7 +100,7 @@ def test_a_batch_of_several_sentences(run, tmp_path):
 def test_what_the_vocabulary_lacks_is_told(run):
     result = call("explain", run, "three hello", "一 世界", "--text", "--step", "dwq", "--also", "moin moin")
     assert result.exit_code == 0, result.output
-    assert "dW_Q: gradient of the query weights" in result.stdout
+    assert "dW_Q: gradient of the weight of the queries" in result.stdout
     assert [re.fullmatch(r"note: (\S+.*): .* lacks (.*);.*", line).groups() for line in result.stderr.splitlines()] == [
         ("SOURCE", "'hello'"), ("TARGET", "'世界'"), ("--also 1", "'moin'")]
 

@@ -80,12 +80,12 @@ function editMenu(view) {
 
 /** What is edited, with a button that takes it back; at another place of the model, where that is. */
 function editChip({place, state: {edit: {path, symbol, head, row, col, value}}}) {
-  const {label} = ATTENTION_TENSORS[symbol === "G" ? "dY" : symbol];
+  const {label} = ATTENTION_TENSORS[symbol];
   const undo = make("button", "small", "undo");
   undo.type = "button";
   undo.dataset.key = "undo-edit";
   undo.setAttribute("aria-label", `Undo the change of ${symbol}[${row}, ${col}]`);
   undo.addEventListener("click", () => setState({edit: null}));
-  const where = `${symbol === "G" ? "" : ` of head ${head}`}${path === place.path ? "" : ` in ${page.places[placeIndex(path)].title}`}`;
+  const where = `${symbol === "dY" ? "" : ` of head ${head}`}${path === place.path ? "" : ` in ${page.places[placeIndex(path)].title}`}`;
   return make("span", "chip", ...withSubscripts(label), `[${row}, ${col}]${where} set to ${formatNumber(value)} `, undo);
 }

@@ -44,7 +44,7 @@ const BREAKAGES = [
     key: "transpose",
     title: "forget a transpose",
     explanation: () => "A matrix is used as it stands where its transpose belongs. It is square, so every shape still fits, "
-      + "and nothing raises an error: dK = dR Q with as many keys as queries, else dC = G W_O.",
+      + "and nothing raises an error: dK = dR Q with as many keys as queries, else dC = dY W_O.",
     applies: () => true,
     replaces: (problem) => (hasSquareScores(problem) ? {
       dK: {
@@ -54,8 +54,8 @@ const BREAKAGES = [
       },
     } : {
       dC: {
-        formula: "dC = G W_O",
-        rule: product("G", "WO"),
+        formula: "dC = dY W_O",
+        rule: product("dY", "WO"),
         matrix: (_, {dY, WO}) => matmul(dY, WO),
       },
     }),

@@ -22,9 +22,8 @@ class BatchRun {
     this.problems = new Map();
     const tap = inTurn(tapOfEdit(this.edit, item), tapOfMistake(mistake));
     this.items = pairs.map((_, index) => this.forward(index, tap, {problems: this.problems}));
-    for (const {tape, loss, places} of this.items) { // after the forward of all: a mistake may depend on the whole batch
+    for (const {tape, loss} of this.items) { // after the forward of all: a mistake may depend on the whole batch
       tape.backward(loss, new Matrix(1, 1, Float64Array.of(1)));
-      for (const {kind, shared} of places) if (kind === "attention") shared.G = shared.dY;
     }
     this.loss = this.items.reduce((sum, {loss}) => sum + loss.value.data[0], 0);
     this.order = this.items[0].places.map(({path}) => path);
@@ -84,12 +83,11 @@ class BatchRun {
     return {parts, size};
   }
 
-  /** The edit with the difference to the entry as it is without it. That of G, what arrives at an output, is one of dY. */
+  /** The edit with the difference to the entry as it is without it. */
   withOffset(edit, broken) {
-    const symbol = edit.symbol === "G" ? "dY" : edit.symbol;
     const before = new BatchRun(this.parameters, this.config, this.pairs, {...this.switches, broken}, this.item);
     const {heads, shared} = before.result(edit.path);
-    const matrix = heads[edit.head ?? 0][symbol] ?? shared[symbol];
-    return {...edit, symbol, offset: edit.value - matrix.at(edit.row, edit.col)};
+    const matrix = heads[edit.head ?? 0][edit.symbol] ?? shared[edit.symbol];
+    return {...edit, offset: edit.value - matrix.at(edit.row, edit.col)};
   }
 }

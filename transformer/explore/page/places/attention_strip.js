@@ -7,11 +7,6 @@
 /** Without padding the decoder's self-attentions alone have one; a mask that is switched off is there, too. */
 const hasMask = ({attention}) => attention?.kind === "decoder self";
 
-const ATTENTION_BACKWARD = ["dY", "dbO", "dWO", "dC", "dO", "dV", "dA", "dSm", "dS", "dR", "dQ", "dK",
-  "dbQ", "dbK", "dbV", "dWQ", "dWK", "dWV", "dX", "dM"];
-const ATTENTION_FORWARD = ["X", "M", "WQ", "bQ", "WK", "bK", "WV", "bV", "Q", "K", "V", "R", "S", "Sm", "A", "O", "C",
-  "WO", "bO", "Y"];
-
 /** The columns of the strip. What is not done here is missing. */
 function attentionColumns(view) {
   const {selfAttention} = view.result.problem;
@@ -40,7 +35,7 @@ const scaleSign = ({state}) => (state.scaling ? "÷ √d_k" : "÷ 1");
 const ATTENTION_EQUATIONS = {
   Q: "X · WQ + bQ", K: "M · WK + bK", V: "M · WV + bV", R: "Q · Kᵀ", S: (view) => `R ${scaleSign(view)}`, Sm: "mask( S )",
   A: "softmax( Sm )", O: "A · V", C: "O*", Y: "C · WO + bO",
-  dWO: "Cᵀ · G", dbO: "Σ_rows G", dC: "G · WOᵀ", dO: "columns_of dC",
+  dWO: "Cᵀ · dY", dbO: "Σ_rows dY", dC: "dY · WOᵀ", dO: "columns_of dC",
   dV: "Aᵀ · dO", dA: "dO · Vᵀ", D: "Σ_keys A ∘ dA", dSm: "A ∘ ( dA − D )", dS: "mask( dSm )", dR: (view) => `dS ${scaleSign(view)}`,
   dQ: "dR · K", dK: "dRᵀ · Q",
   dWQ: "Xᵀ · dQ", dbQ: "Σ_rows dQ", dWK: "Mᵀ · dK", dbK: "Σ_rows dK", dWV: "Mᵀ · dV", dbV: "Σ_rows dV",

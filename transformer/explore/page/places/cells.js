@@ -19,7 +19,7 @@ function definitionOf(symbol, result) {
   const replaced = kindOfResult(result).replaced(result)[symbol];
   if (replaced) return replaced;
   const {rule, forward, backward} = factsOf(symbol, result);
-  return {rule, formula: isGradient(symbol) || symbol === "G" ? backward : forward};
+  return {rule, formula: isGradient(symbol) ? backward : forward};
 }
 
 function explainCell(result, head, symbol, i, j) {
@@ -29,9 +29,9 @@ function explainCell(result, head, symbol, i, j) {
   return {symbol, formula: spelled(formula, result), terms, sum: sum ?? sumOf(terms), note, aside, highlights};
 }
 
-/** Whether this cell is one of Q, K or V with the edit added to it. (G and dY are given: there the edit is the value.) */
+/** Whether this cell is one of Q, K or V with the edit added to it. (dY is given: there the edit is the value.) */
 function isEdited({edit}, head, symbol, i, j) {
-  if (edit === null || ["G", "dY"].includes(symbol)) return false;
+  if (edit === null || symbol === "dY") return false;
   return symbol === edit.symbol && head === edit.head && i === edit.row && j === edit.col;
 }
 

@@ -18,7 +18,7 @@ const state = {
   terms: null,       // how many outer products the slider has added; null: not asked for, all of them
   scaling: true,     // divide by √d_k
   masking: true,
-  edit: null,        // {path, symbol: "Q" | "K" | "V" | "G", head, row, col, value}
+  edit: null,        // {path, symbol: "Q" | "K" | "V" | "dY", head, row, col, value}
   broken: null,      // a key of BREAKAGES
   nudge: null,       // {difference, gradient, version}: ΔL/ε of the chosen cell, once asked for, with weights of that version
   epsilon: 1e-4,
@@ -91,7 +91,7 @@ const inRange = ({rows, cols}, {row, col}) => ({row: Math.min(row, rows - 1), co
 
 /** Whether the stage can show the tensor: it, or the tile that it belongs to, is in the strip. */
 function hasTensor(view, symbol) {
-  if (symbol === "G" || !Object.hasOwn(tensorsOf(view), symbol) || shownSymbol(view, symbol) !== symbol) return false;
+  if (!Object.hasOwn(tensorsOf(view), symbol) || shownSymbol(view, symbol) !== symbol) return false;
   const shown = [...forwardSymbols(view), ...gradientSymbols(view)];
   return shown.includes(tileOf(view, symbol)) && matrixOf(view, symbol) !== null;
 }

@@ -106,11 +106,10 @@ function operandGrid(view, {symbol, transposed, matrix, name, head, note}, highl
   const more = head === undefined ? {} : {head};
   // Where does this number come from? A click leads to the step that made it.
   const hasStep = [...forwardSymbols(view), ...gradientSymbols(view)].includes(tileOf(view, symbol));
-  const to = symbol === "G" ? "dY" : symbol;
   return grid(matrix, {
     ...gridOptions(view, symbol), ...sizes, name, highlight, caption: captionOf(view, symbol, note, transposed),
     ...(head === undefined ? {} : {numbers: false}), // all heads at once need the room
-    onCell: hasStep ? (row, col) => chooseCell({...more, symbol: to, cell: {row, col}}) : null,
+    onCell: hasStep ? (row, col) => chooseCell({...more, symbol, cell: {row, col}}) : null,
   });
 }
 

@@ -63,7 +63,7 @@ function tokensOfTensor(view, symbol) {
 }
 
 function paintOf(view, symbol) {
-  if (isGradient(symbol) || symbol === "G") return "gradient";
+  if (isGradient(symbol)) return "gradient";
   return kindOfPlace(view).weights.includes(symbol) ? "weight" : "value";
 }
 
