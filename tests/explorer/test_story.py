@@ -93,6 +93,7 @@ def assert_numbers_of_the_engine(page, trace):
     if not plain or place != subject["place"]:
         return 0
     engine = matrices(trace[place].head(page.evaluate("explorer.state.item"), subject["head"]))
+    engine["D"] = (engine["A"] * engine["dA"]).sum(axis=1)
     checked = 0
     for inner, value in placeholders(page):
         if found := ENTRY.fullmatch(inner):

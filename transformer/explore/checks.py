@@ -65,16 +65,24 @@ def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, lis
         For each symbol, a check for each of the `DIRECTIONS` directions.
     """
     attention, found = trace[name], dict[str, list[Check]]()
-    with _differences(trace, name, loss) as differences:
+    with _held_relus(trace.model, lambda: replay(trace, loss)) as now:
         for symbol, place in _places(attention).items():
-            if isinstance(place, str) and attention.taken(place) != place:
-                continue  # without a mask S̄ is S, without dropout A′ is A, and those are measured
-            normal = np.random.default_rng(seed).standard_normal
-            found[symbol] = [differences.along(place, normal(_tensor(attention, place).shape))
-                             for _ in range(DIRECTIONS)]
-        for symbol, paths in _sums(attention).items():
-            found[symbol] = [differences.sum_of(paths, checks)
-                             for checks in zip(*(found[path] for path in paths), strict=True)]
+            tensor = attention.value(place) if isinstance(place, str) else place
+            gradient = to_numpy((attention.gradient(place) if isinstance(place, str) else place.grad)._data)
+            size, random_numbers = _size(tensor), np.random.default_rng(seed)
+            # The error of a central difference is of order h² and its rounding of order ε/h: h near the cube root of ε.
+            step = 2 * float(np.finfo(tensor.dtype).eps) ** (1 / 3) * size
+            found[symbol] = []
+            for _ in range(DIRECTIONS):
+                direction = random_numbers.standard_normal(tensor.shape)
+                moved = Tensor(asarray_on(tensor.device, direction, tensor.dtype))
+                numeric = (trace.finite_difference(loss, name, place, moved, step) if isinstance(place, str) else
+                           _difference(trace, loss, place, moved, step))
+                found[symbol].append(_check(float((gradient * direction).sum()), numeric, now, size))
+    for symbol, (tap, paths) in _sums(attention).items():  # such an input moves on all its paths at once
+        size = _size(attention.value(tap))
+        found[symbol] = [_check(*(sum(values) for values in list(zip(*checks, strict=True))[:2]), now, size)
+                         for checks in zip(*(found[path] for path in paths), strict=True)]
     return found
 
 
@@ -85,12 +93,17 @@ def replay(trace: Calls, loss: Loss) -> float:
         return float(loss())
 
 
-# --------------------------------------------------------------------------- the tensors of an attention
+def _check(analytic: float, numeric: float, loss: float, size: float) -> Check:
+    return Check(analytic, numeric, relative_error(analytic, numeric, 1e-3 * abs(loss) / size))
 
 
 def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
-    """The tensors that a check can move, by symbol: each a tap or a parameter."""
-    places: dict[str, str | nn.Parameter] = {symbol: tap for symbol, tap in TAPPED.items() if tap in attention}
+    """The tensors that a check can move, by symbol: each a tap or a parameter.
+
+    Without a mask S̄ is S, without dropout A′ is A, and those are measured.
+    """
+    places: dict[str, str | nn.Parameter] = {
+        symbol: tap for symbol, tap in TAPPED.items() if tap in attention and attention.taken(tap) == tap}
     for letter, linear in attention.projections.items():
         for kind, parameter in (("W", linear.weight), ("b", linear.bias)):
             if parameter is not None and parameter.grad is not None:
@@ -98,82 +111,46 @@ def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
     return places
 
 
-def _sums(attention: AttentionTrace) -> dict[str, tuple[str, ...]]:
-    """The inputs that are read on several paths, and those paths: such an input moves on each of them."""
+def _sums(attention: AttentionTrace) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """The inputs that are read on several paths: the tap of one, and the symbols of all."""
     if not all(tap in attention for tap in INPUTS):
         return {}
     memory = ("Xk", "Xv") if attention._one_memory else ("Xk",)
-    return {"X": ("Xq", *memory)} if attention.is_self else {"X": ("Xq",), "M": memory}
+    if attention.is_self:
+        return {"X": (INPUTS[0], ("Xq", *memory))}
+    return {"X": (INPUTS[0], ("Xq",)), "M": (INPUTS[1], memory)}
 
 
-def _tensor(attention: AttentionTrace, place: str | nn.Parameter) -> Tensor:
-    return attention.value(place) if isinstance(place, str) else place
-
-
-# --------------------------------------------------------------------------- differences
-
-
-class _Differences:
-    """Finite differences of `loss` in the tensors of one attention."""
-
-    def __init__(self, trace: Calls, name: str, loss: Loss) -> None:
-        self.trace, self.attention, self.loss = trace, trace[name], loss
-        self.now = replay(self.trace, self.loss)
-
-    def along(self, place: str | nn.Parameter, direction: Host) -> Check:
-        """The derivative as the tensor moves along `direction`, an array of its shape."""
-        tensor = _tensor(self.attention, place)
-        gradient = self.attention.gradient(place) if isinstance(place, str) else place.grad
-        analytic = float((to_numpy(gradient._data) * direction).sum())
-        size = _size(tensor)
-        # The error of a central difference is of order h² and its rounding of order ε/h: h near the cube root of ε.
-        step = 2 * float(np.finfo(tensor.dtype).eps) ** (1 / 3) * size
-        moved = Tensor(asarray_on(tensor.device, direction, tensor.dtype))
-        if isinstance(place, str):
-            numeric = self.trace.finite_difference(self.loss, self.attention.name, place, moved, step)
-        else:
-            numeric = self._parameter(place, moved, step)
-        return Check(analytic, numeric, relative_error(analytic, numeric, self._smallest(size)))
-
-    def sum_of(self, paths: tuple[str, ...], checks: Any) -> Check:
-        """The derivative as one tensor moves on all its paths at once: the sum over the paths."""
-        analytic, numeric = (sum(values) for values in list(zip(*checks, strict=True))[:2])
-        size = _size(_tensor(self.attention, _places(self.attention)[paths[0]]))
-        return Check(analytic, numeric, relative_error(analytic, numeric, self._smallest(size)))
-
-    def _smallest(self, size: float) -> float:
-        return 1e-3 * abs(self.now) / size
-
-    def _parameter(self, parameter: nn.Parameter, direction: Tensor, step: float) -> float:
-        held = parameter.data
-        try:
-            losses = []
-            for sign in (1, -1):
-                with on_device_of(held):
-                    parameter.data = held + sign * step * direction._data
-                losses.append(replay(self.trace, self.loss))
-        finally:
-            parameter.data = held
-        return (losses[0] - losses[1]) / (2 * step)
+def _difference(trace: Calls, loss: Loss, parameter: nn.Parameter, direction: Tensor, step: float) -> float:
+    """The derivative of the loss as a parameter moves along `direction`."""
+    held = parameter.data
+    try:
+        losses = []
+        for sign in (1, -1):
+            with on_device_of(held):
+                parameter.data = held + sign * step * direction._data
+            losses.append(replay(trace, loss))
+    finally:
+        parameter.data = held
+    return (losses[0] - losses[1]) / (2 * step)
 
 
 @contextmanager
-def _differences(trace: Calls, name: str, loss: Loss) -> Iterator[_Differences]:
-    """Finite differences in a block in which every relu keeps its pattern of active units.
+def _held_relus(model: nn.Module, loss: Callable[[], float]) -> Iterator[float]:
+    """The loss, and a block in which every relu keeps the pattern of active units that it had for it.
 
     A step across the kink of a relu would measure the mean of two slopes, but the gradient is one of them. In a large
     model, some unit is nearly always within a step of its kink.
     """
-    layers = [module for module in trace.model.modules()
-              if isinstance(module, FeedForward) and module.activation is F.relu]
+    layers = [module for module in model.modules() if isinstance(module, FeedForward) and module.activation is F.relu]
     held = [_HeldRelu() for _ in layers]
     try:
         for layer, relu in zip(layers, held, strict=True):
             layer.activation = relu
-        differences = _Differences(trace, name, loss)
+        value = loss()
         for relu in held:
             relu.recording = False
-        yield differences
+        yield value
     finally:
         for layer in layers:
             layer.activation = F.relu

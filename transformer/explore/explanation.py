@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
+
 from transformer.explore.calls import NONE, Calls
 from transformer.explore.checks import Check, Loss, measure
 from transformer.explore.data import Json, Snapshot, Tokens, facts_of_attention, sides
@@ -108,8 +110,9 @@ class Explanation:
             raise ValueError(f"the model does not run in a page: with it, the page has more than {LIMIT / 1e6:g} MB")
         # A and dS in float32, in base64, with their JSON
         size = sum(2 * (self.trace[name].scores.size * 4 * 4 // 3 + 100) for name in self.names)
-        snapshots = _thinned(self.history, room // size)
-        return html(snapshots) if snapshots else bare
+        count = min(room // size, len(self.history))
+        kept = np.linspace(len(self.history) - 1, 0, count).round().astype(int)[::-1]  # the last is always among them
+        return html([self.history[n] for n in kept]) if count else bare
 
     def to_html(self, path: str | PathLike[str], stories: Iterable[Story] = ()) -> None:
         """Write the page to `path`. Errors as of `page`, and OSError."""
@@ -141,11 +144,3 @@ class Explanation:
         shown = (overview(traced, item, head, checks, facts) if step is None else
                  one_step(traced, item, head, step, *self.labels(name, item), checks, facts, width))
         return f"{heading}\n{shown}"
-
-
-def _thinned(history: Sequence[Snapshot], count: int) -> list[Snapshot]:
-    """At most `count` snapshots, evenly; the last is always among them."""
-    if count >= len(history):
-        return list(history)
-    last = len(history) - 1
-    return [history[round(last * (1 - part / max(1, count - 1)))] for part in reversed(range(count))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -18,21 +18,17 @@ from typing import Any
 from transformer.explore.data import Json
 
 BUILT_IN = ("gradient", "softmax", "scale")
-# What a story is about: how the page finds the row that all its stops speak of.
-ABOUT = ("wrong token", "largest gradient", "fading row")
 # Words for an index that depends on the run; page/story/subject.js finds them.
 POSITIONS = ("row", "key", "other")
 INDICES = (*POSITIONS, "asked", "written", "largest")
 PLACES = ("attention", "addition", "output")
-BROKEN = ("batch", "rowsum", "transpose", "mask")
 # What {…} in a text may name; page/story/words.js says what each of them is.
 WORDS = ("read", "so_far", "written", "asked", "p_written", "p_asked", "loss", "loss_here", "tokens", "parameters",
          "rate", "what_next", "query", "key", "other", "word", "place", "head", "keys", "d_k", "root", "above",
          "raises", "rise", "cost", "moves", "more", "weight", "shifted", "where", "later", "earlier")
-SUMMARIES = ("sum", "size", "largest")
-PLACEHOLDER = re.compile(r"(?:before |falls )?(?:(?P<summary>[a-z]+) )?(?P<name>[A-Za-z_]+)"
-                         r"(?:\[(?P<row>\w+)(?:, ?(?P<col>\w+))?\])?")
-ACTIONS = ("sweep", "step")
+INDEX = "|".join([*INDICES, r"\d+"])
+ENTRY = rf"(?:(?:sum|size|largest) )?[A-Za-z_]+\[(?:{INDEX})(?:, ?(?:{INDEX}))?\]"
+PLACEHOLDER = re.compile(rf"(?:before |falls )?(?:{'|'.join(WORDS)}|{ENTRY})")
 Story = str | PathLike[str] | Json
 
 
@@ -77,108 +73,82 @@ def read_story(story: Story) -> Json:
     return _checked(read, str(story))
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_cell(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(
+        index in INDICES or (type(index) is int and index >= 0) for index in value)
+
+
+def _is_point(value: Any) -> bool:
+    """A key of the page; that of a token ends in its position."""
+    return _is_text(value) and re.fullmatch(rf".*token:(?!(?:{'|'.join(POSITIONS)}|\d+)$).*", value) is None
+
+
+# Of each field, what is allowed, and its name in an error.
+Rules = dict[str, tuple[Callable[[Any], bool], str]]
+TEXT = (_is_text, "a text")
+SWITCH = (lambda value: isinstance(value, bool), "true or false")
+
+
+def _one_of(*known: str) -> tuple[Callable[[Any], bool], str]:
+    return (lambda value: value in known), f"one of {', '.join(known)}"
+
+
+STORY: Rules = {
+    "id": TEXT, "title": TEXT,
+    # How the page finds the row that all stops speak of.
+    "about": _one_of("wrong token", "largest gradient", "fading row"),
+    "stops": (lambda value: isinstance(value, list) and value != [], "a list of stops"),
+}
+STOP: Rules = {
+    "text": TEXT, "agreed": TEXT, "state": (lambda value: isinstance(value, dict), "an object {…}"),
+    "point": (lambda value: isinstance(value, list) and all(map(_is_point, value)),
+              "a list such as [\"tile:dS\", \"token:row\", \"panel\"]"),
+    "do": _one_of("sweep", "step"),
+}
+STATE: Rules = {
+    "place": (lambda value: _is_text(value) and (value in PLACES or "." in value),
+              f"one of {', '.join(PLACES)}, or the dotted path of a place"),
+    "symbol": TEXT, "panel": TEXT, "scaling": SWITCH, "masking": SWITCH,
+    "cell": (_is_cell, f"a row and a column, each a number from 0 or one of {', '.join(INDICES)}"),
+    "broken": _one_of("batch", "rowsum", "transpose", "mask"),
+}
+
+
 def _checked(story: Any, where: str) -> Json:
-    _fields(where, story, {"id": _text, "title": _text, "about": _one_of(*ABOUT),
-                           "stops": _stops}, optional=())
+    _fields(where, story, STORY)
+    for number, stop in enumerate(story["stops"], start=1):
+        at = f"{where}: stop {number}"
+        _fields(at, stop, STOP, optional=STOP.keys() - {"text"})
+        _fields(f"{at}: state", stop.get("state", {}), STATE, optional=STATE)
+        for name in ("text", "agreed"):
+            _placeholders(f"{at}: {name}", stop.get(name, ""))
     return dict(story)
 
 
-Rule = Callable[[str, Any], None]
-
-
-def _fields(where: str, found: Any, rules: dict[str, Rule], optional: Iterable[str]) -> None:
+def _fields(where: str, found: Any, rules: Rules, optional: Container[str] = ()) -> None:
     """Check an object: its fields are those of `rules`, and each follows its rule."""
     if not isinstance(found, dict):
         raise StoryError(f"{where}: an object {{…}} expected, got {_shown(found)}")
-    for name in found:
-        if name not in rules:
-            raise StoryError(f"{where}: {name}: there is no such field; there are {', '.join(rules)}")
-    for name, rule in rules.items():
-        if name in found:
-            rule(f"{where}: {name}", found[name])
-        elif name not in optional:
+    for name in found.keys() - rules.keys():
+        raise StoryError(f"{where}: {name}: there is no such field; there are {', '.join(rules)}")
+    for name, (allowed, expected) in rules.items():
+        if name in found and not allowed(found[name]):
+            raise StoryError(f"{where}: {name}: {expected} expected, got {_shown(found[name])}")
+        if name not in found and name not in optional:
             raise StoryError(f"{where}: {name}: is missing")
 
 
-def _stops(where: str, stops: Any) -> None:
-    if not isinstance(stops, list) or not stops:
-        raise StoryError(f"{where}: a list of stops expected, got {_shown(stops)}")
-    where = where.removesuffix(": stops")
-    rules = {"text": _with_placeholders, "agreed": _with_placeholders, "state": _state, "point": _points,
-             "do": _one_of(*ACTIONS)}
-    for number, stop in enumerate(stops, start=1):
-        _fields(f"{where}: stop {number}", stop, rules, optional=("agreed", "state", "point", "do"))
-
-
-def _state(where: str, state: Any) -> None:
-    rules: dict[str, Rule] = {"place": _place, "symbol": _text, "cell": _cell, "panel": _text, "scaling": _switch,
-                              "masking": _switch, "broken": _one_of(*BROKEN)}
-    _fields(where, state, rules, optional=rules)
-
-
-def _text(where: str, value: Any) -> None:
-    if not isinstance(value, str) or not value.strip():
-        raise StoryError(f"{where}: a text expected, got {_shown(value)}")
-
-
-def _switch(where: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise StoryError(f"{where}: true or false expected, got {_shown(value)}")
-
-
-def _one_of(*known: str) -> Rule:
-    def check(where: str, value: Any) -> None:
-        if value not in known:
-            raise StoryError(f"{where}: {_shown(value)} is none of {', '.join(known)}")
-    return check
-
-
-def _place(where: str, value: Any) -> None:
-    _text(where, value)
-    if value not in PLACES and "." not in value:
-        raise StoryError(f"{where}: {_shown(value)} is none of {', '.join(PLACES)}, and no dotted path of a place")
-
-
-def _cell(where: str, cell: Any) -> None:
-    if not isinstance(cell, list) or len(cell) != 2 or not all(map(_is_index, cell)):
-        raise StoryError(f"{where}: a row and a column expected, each a number from 0 or one of {', '.join(INDICES)}, "
-                         f"got {_shown(cell)}")
-
-
-def _is_index(value: Any) -> bool:
-    return value in INDICES or (isinstance(value, int) and not isinstance(value, bool) and value >= 0)
-
-
-def _points(where: str, points: Any) -> None:
-    if not isinstance(points, list):
-        raise StoryError(f"{where}: a list such as [\"tile:dS\", \"panel\"] expected, got {_shown(points)}")
-    for point in points:
-        _text(where, point)
-        kind, _, name = point.partition(":")
-        if kind.endswith("token") and name not in POSITIONS and not name.isdecimal():
-            raise StoryError(f"{where}: {_shown(point)}: {name} is no number and none of {', '.join(POSITIONS)}")
-
-
-def _with_placeholders(where: str, text: Any) -> None:
-    _text(where, text)
+def _placeholders(where: str, text: str) -> None:
     for inner in re.findall(r"\{([^{}]*)\}", text):
-        _placeholder(where, inner)
+        if PLACEHOLDER.fullmatch(inner) is None:
+            raise StoryError(f"{where}: {{{inner}}}: an entry such as {{dS[row, key]}} expected, or one of "
+                             f"{', '.join(WORDS)}")
     if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", text)):
         raise StoryError(f"{where}: a brace without its partner in {_shown(text)}")
-
-
-def _placeholder(where: str, inner: str) -> None:
-    found = PLACEHOLDER.fullmatch(inner)
-    if found is None:
-        raise StoryError(f"{where}: {{{inner}}} is no placeholder, such as {{asked}} or {{dS[row, key]}}")
-    if found["summary"] and found["summary"] not in SUMMARIES:
-        raise StoryError(f"{where}: {{{inner}}}: {found['summary']} is none of {', '.join(SUMMARIES)}")
-    if found["row"] is None and found["name"] not in WORDS:
-        raise StoryError(f"{where}: {{{inner}}}: {found['name']} is none of {', '.join(WORDS)}; "
-                         f"of a tensor, name a cell: {{{found['name']}[row, key]}}")
-    for index in (found["row"], found["col"]):
-        if index is not None and index not in INDICES and not index.isdecimal():
-            raise StoryError(f"{where}: {{{inner}}}: {index} is no number and none of {', '.join(INDICES)}")
 
 
 def _shown(value: Any) -> str:

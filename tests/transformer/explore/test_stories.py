@@ -43,7 +43,7 @@ def test_the_story_of_the_manual_can_be_told():
     ({"state": {"cell": ["row", -1]}}, "story: stop 2: state: cell: "),
     ({"point": "grid:A"}, "story: stop 2: point: "),
     ({"do": "jump"}, "story: stop 2: do: "),
-    ({"point": ["token:largest"]}, "story: stop 2: point: \"token:largest\": largest "),
+    ({"point": ["token:largest"]}, "story: stop 2: point: "),
 ])
 def test_a_mistake_is_one_line_with_stop_and_field(changes, place):
     with pytest.raises(StoryError) as error:
