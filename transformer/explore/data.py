@@ -81,8 +81,7 @@ def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[
     """
     queries, keys = sides(attention)
     return {
-        "name": attention.name, "kind": attention.kind, "layer": layer_of(attention.name),
-        "queries": queries, "keys": keys,
+        "name": attention.name, "kind": attention.kind, "queries": queries, "keys": keys,
         "checks": {symbol: [_finite(check) for check in found] for symbol, found in checks.items()},
         "history": [{"step": snapshot.step,
                      "weights": encode_array(snapshot.weights[attention.name], "float32"),
@@ -97,11 +96,6 @@ def sides(attention: AttentionTrace) -> tuple[str, str]:
         return "target", "source"
     side = "target" if attention.name.startswith("decoder") else "source"
     return side, side
-
-
-def layer_of(name: str) -> int:
-    """The number in a dotted name, counted from 0: 2 of "decoder.layers.2.cross_attention"."""
-    return next(int(part) for part in name.split(".") if part.isdigit())
 
 
 def lossless(parameter: Tensor) -> Json:

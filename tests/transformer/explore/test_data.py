@@ -39,7 +39,7 @@ def test_facts_of_an_attention():
     for name, kind in NAMES.items():
         checks = {"Q": [Check(1.5, 1.25, 0.2), Check(0.0, np.inf, np.nan)]}
         facts = json.loads(embedded_json(facts_of_attention(t[name], checks)))
-        assert (facts["name"], facts["kind"], facts["layer"]) == (name, kind, int(name.split(".")[2]))
+        assert (facts["name"], facts["kind"]) == (name, kind)
         assert [facts["queries"], facts["keys"]] == SIDES[kind]
         assert facts["checks"] == {"Q": [{"analytic": 1.5, "numeric": 1.25, "error": 0.2},
                                          {"analytic": 0.0, "numeric": None, "error": None}]}

@@ -277,7 +277,7 @@ class NdArray {
   }
 }
 
-const KINDS_OF_ARRAY = {float64: Float64Array, float32: Float32Array, uint8: Uint8Array};
+const KINDS_OF_ARRAY = {float64: Float64Array, float32: Float32Array};
 
 /**
  * The NdArray, in doubles, that {shape, dtype, data} stands for. The data are little-endian, as is every processor that

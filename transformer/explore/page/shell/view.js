@@ -38,14 +38,11 @@ const numItems = () => session.items.length;
 const tokensOf = (item) => session.tokens(item);
 
 /** The names of a place's rows and columns in a batch item: see places/labels.js. */
-function labelsOfItem({place, attention, head: {S}}, item) {
+function labelsOfItem({place, attention}, item) {
   const tokens = tokensOf(item);
-  const some = (side, length, missing) => Array.from({length}, (_, n) => tokens[side][n] ?? missing);
-  const rows = (side, length) => (
-    side === "target" ? rowNames(some("target", length, PADDING), some("next", length, "")) : tokenNames(some(side, length, PADDING)));
-  if (attention) return {query: rows(attention.queries, S.rows), key: tokenNames(some(attention.keys, S.cols, PADDING))};
-  const side = place.side === "decoder" ? "target" : "source";
-  return {query: rows(side, tokens[side].length)};
+  const rows = (side) => (side === "target" ? rowNames(tokens.target, tokens.next) : tokenNames(tokens.source));
+  if (attention) return {query: rows(attention.queries), key: tokenNames(tokens[attention.keys])};
+  return {query: rows(place.side === "decoder" ? "target" : "source")};
 }
 
 /** The names of the tokens that the model can write. */
@@ -61,7 +58,7 @@ function currentView() {
   const attention = place.attention === null ? null : page.attentions[place.attention];
   const [run, result] = [currentRun(), currentResult()];
   const head = result.heads[state.head];
-  const labels = labelsOfItem({place, attention, head}, state.item);
+  const labels = labelsOfItem({place, attention}, state.item);
   labels.vocabulary = vocabularyNames(run);
   const view = {page, session, run, state, place, attention, result, head, labels, mask: head.mask ?? null, commonScale: null};
   if (state.common) view.commonScale = Math.max(...gradientSymbols(view).map((symbol) => extent(matrixOf(view, symbol))));

@@ -97,7 +97,7 @@ function isWrongElsewhere({run, state}) {
 }
 
 function verdictText(view, {wrong, count, of, worst, measured}) {
-  const right = measured && worst <= TOLERANCE; // an engine in float32 does not come so close
+  const right = measured && worst <= TOLERANCE;
   const elsewhere = wrong.size === 0 && isWrongElsewhere(view);
   const text = make("span", `verdict ${wrong.size ? "bad" : right && !elsewhere ? "good" : ""}`);
   text.setAttribute("role", "status");
@@ -113,8 +113,6 @@ function verdictText(view, {wrong, count, of, worst, measured}) {
     const how = measured === "engine" ? "checked by" : `measured here${changed} by`;
     text.append(`${right ? "✓ " : ""}${count === of ? count : `${count} of ${of}`} gradients ${how} finite differences, `,
       `largest error ${formatNumber(worst, 2)}`);
-    const far = measured === "engine" && worst > 0.01;
-    if (far) text.append("; zero_grad() before the trace, and float64, make it small");
   } else {
     text.append(`${of} gradients${changed} not measured yet: see Checks`);
   }

@@ -34,9 +34,9 @@ const STORY_WORDS = {
   // the attention
   place: (scene, subject, place) => nameInSentence(page.places[placeIndex(place)]),
   head: (scene, {head}) => String(head),
-  query: (scene, subject) => storyLabels(scene, subject).query[subject.row],
-  key: (scene, subject) => storyLabels(scene, subject).key[subject.key],
-  other: (scene, subject) => storyLabels(scene, subject).key[subject.other],
+  query: (scene, subject) => storyLabels(subject).query[subject.row],
+  key: (scene, subject) => storyLabels(subject).key[subject.key],
+  other: (scene, subject) => storyLabels(subject).key[subject.other],
   word: (scene, subject) => wordAround(subject.key),
   keys: (scene, subject) => String(headOf(scene, subject).A.row(subject.row).filter((weight) => weight > 0).length),
   d_k: (scene, subject) => String(headOf(scene, subject).Q.cols),
@@ -81,9 +81,9 @@ function aboutLaterLayers(scene, subject) {
   return `Later layers make the mistake, too: so dA is ${now}, not ${before}.`;
 }
 
-function storyLabels(scene, {place, head}) {
+function storyLabels({place}) {
   const found = page.places[placeIndex(place)];
-  return labelsOfItem({place: found, attention: page.attentions[found.attention], head: scene.resultAt(place).heads[head]}, state.item);
+  return labelsOfItem({place: found, attention: page.attentions[found.attention]}, state.item);
 }
 
 const SHIFT = 5;
