@@ -81,8 +81,9 @@ def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, lis
                 found[symbol].append(_check(float((gradient * direction).sum()), numeric, now, size))
     for symbol, (tap, paths) in _sums(attention).items():  # such an input moves on all its paths at once
         size = _size(attention.value(tap))
-        found[symbol] = [_check(*(sum(values) for values in list(zip(*checks, strict=True))[:2]), now, size)
-                         for checks in zip(*(found[path] for path in paths), strict=True)]
+        by_direction = zip(*(found[path] for path in paths), strict=True)
+        found[symbol] = [_check(sum(check.analytic for check in checks), sum(check.numeric for check in checks), now,
+                                size) for checks in by_direction]
     return found
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from minigrad import Tensor, nn
-from minigrad.device import on_device_of, to_numpy, xp
+from minigrad.device import on_device_of, xp
 from minigrad.functional.attention import join_heads
 
 from transformer.model import Residual
@@ -122,26 +122,15 @@ class AttentionTrace:
     def kind(self) -> str:
         """"encoder self", "decoder self" or "cross"; of an attention outside a Transformer, "self" or "cross".
 
-        Self-attention under a causal mask, as in a `LanguageModel`, is "decoder self" wherever it stands. Where the
-        inputs are not known, the names of the modules say it, "self_attention" or "cross_attention". Where these do
-        not, it is "attention".
+        Where the inputs are not known, the names of the modules say it, "self_attention" or "cross_attention". Where
+        these do not, it is "attention".
         """
         stack, *inner = self.name.split(".")
-        is_self = self.is_self
-        if is_self is None and "self_attention" not in inner and "cross_attention" not in inner:
-            return "attention"
-        if is_self is False or (is_self is None and "cross_attention" in inner):
+        if self.is_self is False or (self.is_self is None and "cross_attention" in inner):
             return "cross"
-        if stack in ("encoder", "decoder"):
-            return f"{stack} self"
-        return "decoder self" if self.is_causal else "self"
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether the mask hides from each token all that follow it."""
-        if self.mask is None or self.mask.shape[2] != self.mask.shape[3] or self.mask.shape[2] == 1:
-            return False
-        return not to_numpy(self.mask)[..., ~np.tri(self.mask.shape[2], dtype=bool)].any()
+        if self.is_self is None and "self_attention" not in inner:
+            return "attention"
+        return f"{stack} self" if stack in ("encoder", "decoder") else "self"
 
     @property
     def reached(self) -> bool:
@@ -281,12 +270,10 @@ class AttentionTrace:
             return xp(mask).broadcast_to(mask, self._tensor(tap).shape).reshape(self._shape(tap))
 
     def _are_one(self, *taps: str) -> bool | None:
-        """Whether two inputs are one tensor; or equal, if the module has backward hooks and therefore gets copies."""
+        """Whether two inputs are one tensor, or equal: a module with backward hooks gets copies."""
         if not all(tap in self._recorded for tap in taps):
             return None
         a, b = (self._recorded[f"{tap} given"] for tap in taps)
-        if self.module._hooks is None or not self.module._hooks.backward:
-            return a is b
         return a is b or (a.shape == b.shape and bool((a._data == b._data).all()))
 
     @property

@@ -93,21 +93,11 @@ def _check_texts(sources: list[str], targets: list[str] | None) -> None:
 
 
 def _examples(translator: Translator, sources: list[str], targets: list[str] | None) -> list[Example]:
-    """Token ids of each pair, as `encode_pairs` gives them; ValueError if they do not fit the model."""
-    positions = translator.model.config.max_length
-    read = [[*translator.source_tokenizer.encode(text), translator.model.config.eos_id] for text in sources]
-    _check_lengths(read, positions, "source")
+    """Token ids of each pair, as `encode_pairs` gives them."""
+    config = translator.model.config
+    read = [[*translator.source_tokenizer.encode(text), config.eos_id] for text in sources]
     if targets is not None:
         written = [translator.target_tokenizer.encode(text) for text in targets]
-        _check_lengths([[*ids, translator.model.config.eos_id] for ids in written], positions, "target")
     else:  # a translation that was cut off at the last position leaves no room for its end
-        written = [found[0].ids[:positions - 1] for found in translator.translate(sources)]
+        written = [found[0].ids[:config.max_length - 1] for found in translator.translate(sources)]
     return list(zip(read, written, strict=True))
-
-
-def _check_lengths(rows: list[list[int]], positions: int, side: str) -> None:
-    for index, row in enumerate(rows):
-        if len(row) > positions:
-            of_sources = f" {index + 1}" if len(rows) > 1 else ""
-            raise ValueError(f"explain: {side}{of_sources} has {len(row):,} tokens with end-of-sentence, more than the "
-                             f"model's {positions:,} positions; shorten it")

@@ -108,11 +108,11 @@ def test_what_the_vocabulary_lacks_is_told(run):
 @pytest.mark.parametrize(("arguments", "message"), [
     (["one", "--html", "x.html", "--head", "1"], "--head is of --text"),
     (["  ", "一", "--text"], "the source is empty"),
-    (["one " * 8, "--text"], "source has 9 tokens"),
+    (["one " * 8, "--text"], "a sequence of 9 tokens is longer"),
     (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
     (["one", "--text", "--head", 4], "there is no head 4 in"),
     (["one", "--text", "--step", "foo"], "there is no step 'foo' in"),
-    (["one", "一", "--text", "--also", "two " * 8], "source 2 has 9 tokens"),
+    (["one", "一", "--text", "--also", "two " * 8], "a sequence of 9 tokens is longer"),
     (["one", "--html", "nowhere/page.html"], "nowhere/page.html: there is no such folder"),
     (["one", "--html", "-", "--text"], "would both write to the standard output"),
     (["one \udcff", "--html", "page.html"], "SOURCE is not UTF-8"),

@@ -9,7 +9,7 @@ from minigrad import functional as F
 from minigrad.engine.watch import watchers
 
 from tests.transformer.tiny import jitter
-from transformer import EncoderLayer, GroupedQueryAttention, LanguageModel, MultiHeadAttention, RotaryPositions, trace
+from transformer import GroupedQueryAttention, MultiHeadAttention, RotaryPositions, trace
 from transformer.explore.checks import measure
 from transformer.explore.identities import identities
 from transformer.explore.traced import INPUTS, PER_HEAD, TAPS
@@ -163,17 +163,6 @@ def test_every_gradient_is_that_of_finite_differences(kind):
             head = attention.head(item, number)
             assert all(fact.holds for fact in identities(head)), identities(head)
             assert head.values.keys() >= head.gradients.keys() >= PER_HEAD.keys()
-
-
-def test_self_attention_under_a_causal_mask_is_a_decoders():
-    x, ids = mg.Tensor(np.random.default_rng(1).standard_normal((ITEMS, LENGTH, WIDTH))), [[5, 3, 9, 2]]
-    decoder, encoder = LanguageModel(11, WIDTH, HEADS, 1), EncoderLayer(d_model=WIDTH, num_heads=HEADS, d_ff=WIDTH)
-    for module, call, kind in ((decoder, lambda: decoder.loss(ids), "decoder self"),
-                               (encoder, lambda: encoder(x, np.arange(LENGTH) < 2).sum(), "self")):
-        with trace(module) as t:
-            call().backward()
-        [name] = t
-        assert t[name].kind == kind
 
 
 def test_what_a_subclass_projects_is_known_where_the_numbers_say_so():

@@ -169,8 +169,8 @@ def test_wrong_use(translator, arguments, side):
         explain(translator, *arguments)
 
 
-@pytest.mark.parametrize(("arguments", "side"), [(("one " * 8,), "source"), (("one", "一 " * 8), "target")])
-def test_too_long_and_just_not(translator, arguments, side):
-    with pytest.raises(ValueError, match=f"{side} has 9 tokens .*, more than the model's 8"):
+@pytest.mark.parametrize("arguments", [("one " * 8,), ("one", "一 " * 8)])
+def test_too_long_and_just_not(translator, arguments):
+    with pytest.raises(ValueError, match="a sequence of 9 tokens is longer than the model's 8"):
         explain(translator, *arguments)
     assert explain(translator, "one " * 7, "一 " * 7).trace[CROSS].scores.shape[-2:] == (8, 8)
