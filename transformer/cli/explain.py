@@ -42,8 +42,6 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
              "repeated; shorter sources are padded.")
 @option("--head", type=click.IntRange(0), metavar="N", section="What to show",
         help="For --text: the head, counted from 0.  [default: 0]")
-@option("--item", type=click.IntRange(0), metavar="N", section="What to show",
-        help="For --text: the sentence; 0 is SOURCE, the others are those of --also.  [default: 0]")
 @option("--step", metavar="NAME", section="What to show",
         help="For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]")
 @option("--story", "stories", metavar="FILE", multiple=True, section="What to show", type=click.Path(path_type=Path),
@@ -53,7 +51,7 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
 @device_option
 @threads_option
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attention: str | None,
-            also: tuple[str, ...], head: int | None, item: int | None, step: str | None,
+            also: tuple[str, ...], head: int | None, step: str | None,
             stories: tuple[Path, ...], checkpoint: str, device: str) -> None:
     """Show how the gradient of a translation runs back through the model in DIR, and through every attention of it.
 
@@ -72,7 +70,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         if replaced and not is_page(PAGE):
             raise click.UsageError(f"{PAGE} is there already, and is no page that this command wrote; name another "
                                    "file: --html FILE")
-    _check_options(html, text, head, item, step)
+    _check_options(html, text, head, step)
     told = _read_stories(stories, html)
     translator = Translator.load(folder, device, checkpoint)
     try:
@@ -83,7 +81,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         explanation = explain_translation(translator, sources, targets, folder if html is not None else None)
         if text:
             width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
-            click.echo(explanation.text(attention, item or 0, head or 0, step, width))
+            click.echo(explanation.text(attention, 0, head or 0, step, width))
         if html is not None:
             _write(explanation, html, attention, told, replaced)
         if target is None and explanation.loss is not None and explanation.loss < SURE:
@@ -123,13 +121,10 @@ def _tell_unknown(translator: Translator, source: str, target: str | None, also:
         tell_unknown(f"--also {number}", text, translator.source_tokenizer)
 
 
-def _check_options(html: Path | None, text: bool, head: int | None, item: int | None, step: str | None) -> None:
+def _check_options(html: Path | None, text: bool, head: int | None, step: str | None) -> None:
     """Raise a UsageError for options that no model allows, before the model is loaded."""
-    for name, given in (("--head", head), ("--item", item)):
-        if given is not None and not text:
-            raise click.UsageError(f"{name} is of --text; the page has every head and every sentence")
-    if step is not None and not text:
-        raise click.UsageError("--step is of --text; the page shows every step")
+    if not text and (head is not None or step is not None):
+        raise click.UsageError("--head and --step are of --text; the page has every head and every step")
     if text or html == STDOUT:
         opened(sys.stdout, "output")
     if text and html == STDOUT:
@@ -150,9 +145,6 @@ def _read_stories(paths: tuple[Path, ...], html: Path | None) -> list[Json]:
 
 
 def _write(explanation: Explanation, path: Path, attention: str | None, stories: list[Json], replaced: bool) -> None:
-    if isinstance(explanation.live, str):
-        raise click.UsageError(f"the model does not run in a page: {explanation.live}; --text prints its attentions, "
-                               "and transformer.trace records them in Python")
     page = explanation.page(attention, stories).encode()
     if path == STDOUT:
         click.echo(page, nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is

@@ -19,6 +19,8 @@ from transformer.explore.page import page_html
 from transformer.explore.stories import Story, stories_of_page
 from transformer.explore.text import number, one_step, overview, printable
 
+INSTEAD = "--text prints its attentions, and transformer.trace records them in Python"
+
 
 @dataclass(repr=False)
 class Explanation:
@@ -97,7 +99,7 @@ class Explanation:
         """
         told, opens = stories_of_page(stories), None if opens is None else self.named(opens)
         if isinstance(self.live, str):
-            raise ValueError(f"the model does not run in a page: {self.live}")
+            raise ValueError(f"the model does not run in a page: {self.live}; {INSTEAD}")
 
         def html(snapshots: Sequence[Snapshot]) -> str:
             attentions = [facts_of_attention(self.trace[name], self.checks(name), snapshots) for name in self.names]
@@ -107,7 +109,7 @@ class Explanation:
         bare = html([])
         room = LIMIT - len(bare.encode())
         if room < 0:
-            raise ValueError(f"the model does not run in a page: with it, the page has more than {LIMIT / 1e6:g} MB")
+            raise ValueError(f"the model does not run in a page: it would have more than {LIMIT / 1e6:g} MB; {INSTEAD}")
         # A and dS in float32, in base64, with their JSON
         size = sum(2 * (self.trace[name].scores.size * 4 * 4 // 3 + 100) for name in self.names)
         count = min(room // size, len(self.history))

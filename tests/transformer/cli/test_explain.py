@@ -86,15 +86,13 @@ def test_one_step(run):
 
 def test_a_batch_of_several_sentences(run, tmp_path):
     """The shorter are padded, and the padding is masked; the target that was given is the first sentence's."""
-    result = call("explain", run, "one", "二", "--also", "three one two", "--text", "--step", "Sm", "--item", 0,
+    result = call("explain", run, "one", "二", "--also", "three one two", "--text", "--step", "Sm",
                   "--html", tmp_path / "page.html")
     assert result.exit_code == 0, result.output
     assert result.stdout.startswith("one → 二; three one two → 三 一 二    loss ")
     assert "−∞" in result.stdout
     data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert data["model"]["texts"] == {"source": ["one", "three one two"], "target": ["二", "三 一 二"]}
-    second = call("explain", run, "one", "--also", "three one two", "--text", "--item", 1)
-    assert f"{CROSS} (cross attention), item 1, head 0 of 4: 4 queries, 4 keys" in second.stdout
 
 
 def test_what_the_vocabulary_lacks_is_told(run):
@@ -106,7 +104,7 @@ def test_what_the_vocabulary_lacks_is_told(run):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["one", "--html", "x.html", "--head", "1"], "--head is of --text"),
+    (["one", "--html", "x.html", "--head", "1"], "--head and --step are of --text"),
     (["  ", "一", "--text"], "the source is empty"),
     (["one " * 8, "--text"], "a sequence of 9 tokens is longer"),
     (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
