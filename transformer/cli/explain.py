@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 from pathlib import Path
 
 import click
@@ -74,11 +73,9 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     told = _read_stories(stories, html)
     translator = Translator.load(folder, device, checkpoint)
     try:
-        sources, targets = [source, *also], None
-        if target is not None:
-            targets = [target, *_translated(translator, also)]
         _tell_unknown(translator, source, target, also)
-        explanation = explain_translation(translator, sources, targets, folder if html is not None else None)
+        explanation = explain_translation(translator, [source, *also], [target, *(None for _ in also)],
+                                          folder if html is not None else None)
         if text:
             width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
             click.echo(explanation.text(attention, 0, head or 0, step, width))
@@ -91,23 +88,8 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         raise click.UsageError(str(error)) from error
 
 
-def _translated(translator: Translator, also: tuple[str, ...]) -> list[str]:
-    """The model's translations of the texts of --also; UsageError names one whose translation is empty."""
-    texts = [best.text for [best] in translator.translate(also)]
-    for number, (text, translation) in enumerate(zip(also, texts, strict=True), start=1):
-        if not translation.strip():
-            raise click.UsageError(f"--also {number}, {textwrap.shorten(text, 50, placeholder='…')!r}: the model's "
-                                   "translation is empty, and there is nothing to explain; give another text")
-    return texts
-
-
 def _check_texts(source: str, target: str | None, *also: str) -> None:
-    """Raise a UsageError for an --also without text, and for a text that is not UTF-8: its bytes arrive as lone
-    surrogates, which no page can hold.
-    """
-    for number, text in enumerate(also, start=1):
-        if not text.strip():
-            raise click.UsageError(f"--also {number} is empty; give a text for the model to read")
+    """Raise a UsageError for a text that is not UTF-8: its bytes arrive as lone surrogates, which no page can hold."""
     for name, given in (("SOURCE", source), ("TARGET", target or ""), *(("--also", text) for text in also)):
         if any("\ud800" <= character <= "\udfff" for character in given):
             raise click.UsageError(f"{name} is not UTF-8")

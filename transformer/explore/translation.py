@@ -20,7 +20,7 @@ from transformer.training.threads import suitable_products
 from transformer.translator import Translator
 
 
-def explain(translator: Translator, source: str | Sequence[str], target: str | Sequence[str] | None = None,
+def explain(translator: Translator, source: str | Sequence[str], target: str | Sequence[str | None] | None = None,
             folder: str | Path | None = None) -> Explanation:
     """Explain the gradients of a translation.
 
@@ -30,7 +30,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     Args:
         translator: a model with its tokenizers; it is not changed.
         source: a text, or several: a batch.
-        target: the translation, or one for each source; None: the model's own translation.
+        target: the translation, or one for each source; None, also in the place of one: the model's own translation.
         folder: of the run that the model comes from; if given, its checkpoints are the explanation's history.
 
     Raises:
@@ -38,7 +38,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         NotFinite: the model gives no finite translation or loss.
     """
     sources = [source] if isinstance(source, str) else list(source)
-    targets = [target] if isinstance(target, str) else None if target is None else list(target)
+    targets = [target] if isinstance(target, str) else [None] * len(sources) if target is None else list(target)
     _check_texts(sources, targets)
     with suitable_products(translator.model.config), random.fork(), unwarned():
         examples = _examples(translator, sources, targets)
@@ -58,7 +58,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         (translator.target_tokenizer, labels))))
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
-    live = problem or live_model(translator, model, (sources, written), examples, written=targets is None)
+    live = problem or live_model(translator, model, (sources, written), examples, written=not any(targets))
     return Explanation(traced, title, loss, again, tokens, history, live)
 
 
@@ -79,25 +79,24 @@ def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Ten
     return ops.where(real, ops.log1p(others), 0.0).sum() / int(real.sum())
 
 
-def _check_texts(sources: list[str], targets: list[str] | None) -> None:
+def _check_texts(sources: list[str], targets: list[str | None]) -> None:
     if not sources:
         raise ValueError("explain: there is no source text")
-    if targets is not None and len(targets) != len(sources):
+    if len(targets) != len(sources):
         raise ValueError(f"explain: a target for each source expected, got {len(sources)} and {len(targets)}")
-    for text in sources:
+    for number, text in enumerate(sources, start=1):
         if not text.strip():
-            raise ValueError("explain: the source is empty; give a text for the model to read")
-    for text in targets or ():
-        if not text.strip():
-            raise ValueError("explain: the target is empty; leave it out to explain what the model writes itself")
+            raise ValueError(f"explain: source {number} is empty; give a text for the model to read")
+    if any(text is not None and not text.strip() for text in targets):
+        raise ValueError("explain: the target is empty; leave it out to explain what the model writes itself")
 
 
-def _examples(translator: Translator, sources: list[str], targets: list[str] | None) -> list[Example]:
+def _examples(translator: Translator, sources: list[str], targets: list[str | None]) -> list[Example]:
     """Token ids of each pair, as `encode_pairs` gives them."""
-    config = translator.model.config
-    read = [[*translator.source_tokenizer.encode(text), config.eos_id] for text in sources]
-    if targets is not None:
-        written = [translator.target_tokenizer.encode(text) for text in targets]
-    else:  # a translation that was cut off at the last position leaves no room for its end
-        written = [found[0].ids[:config.max_length - 1] for found in translator.translate(sources)]
-    return list(zip(read, written, strict=True))
+    config, examples = translator.model.config, []
+    for source, target in zip(sources, targets, strict=True):
+        # A translation that was cut off at the last position leaves no room for its end.
+        written = (translator.translate([source])[0][0].ids[:config.max_length - 1] if target is None else
+                   translator.target_tokenizer.encode(target))
+        examples.append(([*translator.source_tokenizer.encode(source), config.eos_id], written))
+    return examples

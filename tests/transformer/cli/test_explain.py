@@ -105,7 +105,7 @@ def test_what_the_vocabulary_lacks_is_told(run):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["one", "--html", "x.html", "--head", "1"], "--head and --step are of --text"),
-    (["  ", "一", "--text"], "the source is empty"),
+    (["  ", "一", "--text"], "source 1 is empty"),
     (["one " * 8, "--text"], "a sequence of 9 tokens is longer"),
     (["one", "--text", "--attention", "decoder.layers.1"], f"'decoder.layers.1'; there are {', '.join(NAMES)}"),
     (["one", "--text", "--head", 4], "there is no head 4 in"),
