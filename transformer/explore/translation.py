@@ -38,7 +38,8 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         NotFinite: the model gives no finite translation or loss.
     """
     sources = [source] if isinstance(source, str) else list(source)
-    targets = [target] if isinstance(target, str) else [None] * len(sources) if target is None else list(target)
+    targets: list[str | None] = [target] if isinstance(target, str) else list(
+        [None] * len(sources) if target is None else target)
     _check_texts(sources, targets)
     with suitable_products(translator.model.config), random.fork(), unwarned():
         examples = _examples(translator, sources, targets)

@@ -86,7 +86,7 @@ class ModelRun {
     const [queries, keys] = [x.value.rows, (memory ?? x).value.rows];
     const mask = causal && this.masking ? makeMatrix(queries, keys, (i, j) => (j <= i ? 1 : 0)) : null;
     const place = this.place(path, "attention", {
-      numHeads, scaling: this.scaling, scale: this.scaling ? 1 / Math.sqrt(width / numHeads) : 1, selfAttention: memory === null,
+      numHeads, scale: this.scaling ? 1 / Math.sqrt(width / numHeads) : 1, selfAttention: memory === null,
     });
     place.problem.items[this.item] = {X: x.value, M: memory && memory.value, mask};
     return runAttention(this.tape, place, {X: x, M: memory, ...this.ofHeads(path)});

@@ -33,16 +33,11 @@ const ATTENTION_SHORT_NAMES = {X: "input", M: "memory", R: "scores", S: "scaled"
 const scaleSign = ({state}) => (state.scaling ? "÷ √d_k" : "÷ 1");
 
 const ATTENTION_EQUATIONS = {
-  Q: "X · WQ + bQ", K: "M · WK + bK", V: "M · WV + bV", R: "Q · Kᵀ", S: (view) => `R ${scaleSign(view)}`, Sm: "mask( S )",
-  A: "softmax( Sm )", O: "A · V", C: "O*", Y: "C · WO + bO",
-  dWO: "Cᵀ · dY", dbO: "Σ_rows dY", dC: "dY · WOᵀ", dO: "columns_of dC",
-  dV: "Aᵀ · dO", dA: "dO · Vᵀ", D: "Σ_keys A ∘ dA", dSm: "A ∘ ( dA − D )", dS: "mask( dSm )", dR: (view) => `dS ${scaleSign(view)}`,
-  dQ: "dR · K", dK: "dRᵀ · Q",
-  dWQ: "Xᵀ · dQ", dbQ: "Σ_rows dQ", dWK: "Mᵀ · dK", dbK: "Σ_rows dK", dWV: "Mᵀ · dV", dbV: "Σ_rows dV",
-  dXq: "dQ · WQᵀ", dXk: "dK · WKᵀ", dXv: "dV · WVᵀ",
+  S: (view) => `R ${scaleSign(view)}`, Sm: "mask( S )", A: "softmax( Sm )", C: "O*",
+  dO: "columns_of dC", D: "Σ_keys A ∘ dA", dSm: "A ∘ ( dA − D )", dS: "mask( dSm )", dR: (view) => `dS ${scaleSign(view)}`,
   dX: ({result}) => (result.problem.selfAttention ? "+dXq + +dXk + +dXv" : "+dXq"), dM: "+dXk + +dXv",
 };
-// As the rules of "break it" have them; what is missing here is a product that its rule describes.
+// As the rules of "break it" have them.
 const ATTENTION_BROKEN_EQUATIONS = {
   batch: {dSm: "A ∘ ( dA − D ) ÷ B"},
   rowsum: {dSm: "A ∘ dA"},

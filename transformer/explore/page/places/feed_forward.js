@@ -128,9 +128,7 @@ defineKind("feed_forward", {
     ];
   },
   equations: {
-    H: "X · W1 + b1", F: ({result}) => `${result.problem.activation}( H )`, Y: "F · W2 + b2",
-    db2: "Σ_rows dY", dW2: "Fᵀ · dY", dF: "dY · W2ᵀ", dH: ({result}) => `dF ∘ ${result.problem.activation}′( H )`,
-    db1: "Σ_rows dH", dW1: "Xᵀ · dH", dX: "dH · W1ᵀ",
+    F: ({result}) => `${result.problem.activation}( H )`, dH: ({result}) => `dF ∘ ${result.problem.activation}′( H )`,
   },
   words: {
     X: "One row for each token; here no token looks at another.",

@@ -8,7 +8,8 @@
 //       forwardOrder, backwardOrder  the symbols of the tiles, in the order in which the passes make them
 //       columns        (view) -> [{operation, tiles, back}], the strip from left to right. `tiles` has a list of symbols for
 //                      each line; `back` has those below them, by default the gradient of each (null: a gap)
-//       equations      {symbol: text, or a function of the view}: what stands on the stage (equations.js)
+//       equations      {symbol: text, or a function of the view}: what stands on the stage (equations.js), where the rule
+//                      has no equation of its own
 //       words          {symbol: text, or a function of the view}: why it is so, in a sentence or two (words.js)
 //       opening        the symbol that the stage shows first
 //       shortNames     {symbol: a word or two for its tile}
@@ -20,7 +21,7 @@
 //       identities     [(result, head) -> a fact that must hold, or null]: see faults/identities.js
 //       merged         (view) -> {symbol: the one that it equals in this place, and is shown as}
 //       replaced       (result) -> {symbol: {formula, rule}}, what a mistake made on purpose puts in place of a rule
-//       brokenEquations  {key of the mistake: equations}, where the rule is no product
+//       brokenEquations  {key of the mistake: equations}, likewise
 //       nameOf         (symbol, problem) -> the symbol under which a place of this kind knows it
 //       spell          (text, result) -> a formula in the terms of this place
 //       asShown        (view, text) -> a text without the tensors that are merged with others

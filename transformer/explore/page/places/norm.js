@@ -91,7 +91,7 @@ defineKind("norm", {
   ],
   equations: {
     mu: "mean_of_rows X", rs: "1/√( variance_of_rows X + ε )", Xh: "( X − mu ) ∘ rs", Y: "Xh ∘ w + b",
-    db: "Σ_rows dY", dw: "Σ_rows dY ∘ Xh", dXh: "dY ∘ w", m1: "mean_of_rows dXh", m2: "mean_of_rows dXh ∘ Xh",
+    dXh: "dY ∘ w", m1: "mean_of_rows dXh", m2: "mean_of_rows dXh ∘ Xh",
     dX: "rs ∘ ( dXh − m1 − Xh ∘ m2 )",
   },
   words: {

@@ -151,8 +151,7 @@ defineKind("output", {
     {operation: "Σ/N", tiles: [["loss"]]},
   ],
   equations: {
-    Z: "X · W + b", P: "softmax( Z )", L: "−ln( P ) at_the_targets", loss: "Σ_rows L ÷ N",
-    dZ: "( P − onehot ) ÷ N", db: "Σ_rows dZ", dW: "Xᵀ · dZ", dX: "dZ · Wᵀ",
+    P: "softmax( Z )", L: "−ln( P ) at_the_targets", loss: "Σ_rows L ÷ N", dZ: "( P − onehot ) ÷ N",
   },
   words: {
     X: "The decoder's last word on each token, from which the next one is chosen.",

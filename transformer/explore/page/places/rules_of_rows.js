@@ -71,6 +71,7 @@ function inverseDeviationOf(symbol, mean, epsilonOf) {
 /** The sum of the rows, of all batch items: the gradient of a bias. Of two symbols, of their products cell by cell. */
 function rowsOfBatch(...symbols) {
   return {
+    equation: `Σ_rows ${symbols.join(" ∘ ")}`,
     cell: (reader, _, j) => ({
       terms: reader.ofBatch().flatMap((source) => Array.from({length: source.matrix(symbols[0]).rows},
         (__, i) => termOf(...symbols.map((symbol) => source.factor(symbol, i, j))))),

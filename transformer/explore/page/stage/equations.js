@@ -35,12 +35,10 @@ function formulasOf(view, symbol) {
 
 function equationText(view, symbol) {
   const {equations, brokenEquations} = kindOfPlace(view);
-  const broken = brokenRule(view, symbol);
-  const equation = equations[ruleSymbol(view, symbol)] ?? "";
-  if (!broken) return typeof equation === "function" ? equation(view) : equation;
-  const {left, right} = broken.rule;
-  if (!left) return brokenEquations[view.result.broken.key][ruleSymbol(view, symbol)];
-  return [left, right].map((operand) => operand.symbol + (operand.transposed ? "ᵀ" : "")).join(" · ");
+  const made = ruleSymbol(view, symbol), broken = brokenRule(view, symbol);
+  const {rule} = broken ?? factsOf(made, view.result);
+  const equation = rule.equation ?? (broken ? brokenEquations[view.result.broken.key] : equations)[made] ?? "";
+  return typeof equation === "function" ? equation(view) : equation;
 }
 
 function equationOf(view, symbol) {
