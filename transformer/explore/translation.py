@@ -39,9 +39,8 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     """
     sources = [source] if isinstance(source, str) else list(source)
     targets = [target] if isinstance(target, str) else None if target is None else list(target)
-    _check_texts(sources, targets)
     with suitable_products(translator.model.config), random.fork(), unwarned():
-        examples = _examples(translator, sources, targets)
+        examples = examples_of(translator, sources, targets)
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
         traced, loss = backward_pass(model, batch.source, labels)
@@ -82,19 +81,24 @@ def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Ten
 
 def _check_texts(sources: list[str], targets: list[str] | None) -> None:
     if not sources:
-        raise ValueError("explain: there is no source text")
+        raise ValueError("there is no source text")
     if targets is not None and len(targets) != len(sources):
-        raise ValueError(f"explain: a target for each source expected, got {len(sources)} and {len(targets)}")
+        raise ValueError(f"a target for each source expected, got {len(sources)} and {len(targets)}")
     for text in sources:
         if not text.strip():
-            raise ValueError("explain: the source is empty; give a text for the model to read")
+            raise ValueError("the source is empty; give a text for the model to read")
     for text in targets or ():
         if not text.strip():
-            raise ValueError("explain: the target is empty; leave it out to explain what the model writes itself")
+            raise ValueError("the target is empty; leave it out to take what the model writes itself")
 
 
-def _examples(translator: Translator, sources: list[str], targets: list[str] | None) -> list[Example]:
-    """Token ids of each pair, as `encode_pairs` gives them; ValueError if they do not fit the model."""
+def examples_of(translator: Translator, sources: list[str], targets: list[str] | None) -> list[Example]:
+    """Token ids of each pair, as `encode_pairs` gives them; None stands for the model's own translations.
+
+    Raises:
+        ValueError: an empty text, one with more tokens than the model has positions, or not one target for each source.
+    """
+    _check_texts(sources, targets)
     positions = translator.model.config.max_length
     read = [[*translator.source_tokenizer.encode(text), translator.model.config.eos_id] for text in sources]
     _check_lengths(read, positions, "source")
@@ -110,5 +114,5 @@ def _check_lengths(rows: list[list[int]], positions: int, side: str) -> None:
     for index, row in enumerate(rows):
         if len(row) > positions:
             of_sources = f" {index + 1}" if len(rows) > 1 else ""
-            raise ValueError(f"explain: {side}{of_sources} has {len(row):,} tokens with end-of-sentence, more than the "
+            raise ValueError(f"{side}{of_sources} has {len(row):,} tokens with end-of-sentence, more than the "
                              f"model's {positions:,} positions; shorten it")
