@@ -9,8 +9,8 @@ from __future__ import annotations
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial, partialmethod
 from itertools import count, groupby
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 
 from minigrad.engine.node import Node
 from minigrad.engine.primitive import Primitive, only_definitions
-from minigrad.engine.watch import watch
+from minigrad.engine.watch import span, watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
 from minigrad.inspect.lines import FUNCTIONS, PACKAGE
 from minigrad.nn import Module
@@ -38,23 +38,38 @@ class Value:
     Attributes:
         name: what it should be called, "" if nobody said.
         shape: its shape.
-        line: what makes it, text and values.
-        change: a line that changes it in place then.
-        frame: what it was made in.
-        text: of what is not made by a line: how it is written.
+        text: of what no line makes: how it is written.
+        needs: the values in the lines that make it and change it.
     """
 
     name: str
     shape: tuple[int, ...] = ()
-    line: Sequence[Any] = ()
-    change: Sequence[Any] = ()
-    frame: Frame | None = None
     text: str = ""
+    needs: list[Value] = field(default_factory=list)
 
-    @property
-    def needs(self) -> list[Value]:
-        """The values in its lines, one after the other."""
-        return [part for part in (*self.line, *self.change) if isinstance(part, Value) and part is not self]
+
+@dataclass(eq=False)
+class Line:
+    """A line that makes a value, or changes it in place.
+
+    Attributes:
+        parts: text and values: what stands right of the ``=``, or the whole line.
+        frame: what it runs in.
+        changes: whether the value was there before.
+    """
+
+    value: Value
+    parts: list[Any]
+    frame: Frame | None
+    changes: bool = False
+
+    def __post_init__(self) -> None:
+        self.value.needs += [part for part in self.parts if isinstance(part, Value)]
+
+    def text(self, names: Mapping[Value, str]) -> str:
+        """The line, with these names."""
+        parts = self.parts if self.changes else [self.value, " = ", *self.parts]
+        return "".join(part if isinstance(part, str) else names[part] for part in parts)
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -64,18 +79,15 @@ class Traced(np.ndarray[Any, Any]):
     writer: Writer
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, out: Any = (), **options: Any) -> Any:
-        if out:  # x -= y
-            out[0][...] = self.__array_ufunc__(ufunc, method, *args, **options)
-            return out[0]
-        name, made = ufunc.__name__, getattr(ufunc, method)(*bare(args), **bare(options))
+        name = ufunc.__name__
         text = f"np.{name}" if getattr(np, name, None) is ufunc else f"special.{name}"
-        if method == "at":
-            return self.writer.change(args[0], f"{text}.at", *call(args))
-        if method != "__call__":
-            return self.writer.made(made, f"{text}.{method}", *call(args, options))
-        if name in SYMBOLS and not options:
-            return self.writer.made(made, args[0], f" {SYMBOLS[name]} ", args[1])
-        return self.writer.made(made, text, *call(args, options))
+        pieces = [text if method == "__call__" else f"{text}.{method}", *call(args, options)]
+        if method == "__call__" and name in SYMBOLS and not options:
+            pieces = [args[0], f" {SYMBOLS[name]} ", args[1]]
+        made = getattr(ufunc, method)(*bare(args), **bare(options), **{"out": bare(out)} if out else {})
+        if out:  # x -= y
+            return self.writer.change(out[0], out[0], "[...] = ", *pieces)
+        return self.writer.change(args[0], *pieces) if method == "at" else self.writer.made(made, *pieces)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         return self.writer.made(function(*bare(args), **bare(options)), f"np.{function.__name__}", *call(args, options))
@@ -132,15 +144,15 @@ class Writer(FrameWatcher):
     """Writes the lines.
 
     Attributes:
-        values: in the order in which they were made.
-        given: those that are not made, and the arrays, by the arrays' ids.
+        lines: in the order in which they ran.
+        given: the values that are not made, and their arrays, by the arrays' ids.
     """
 
     buffers = False  # what is added into them in place would not be seen
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.values: list[Value] = []
+        self.lines: list[Line] = []
         self.given: dict[int, tuple[Value, Any]] = {}
         self.kind = type("Traced", (Traced,), {"writer": self})
         self.place: Any = None  # the line of source of the last value
@@ -175,24 +187,26 @@ class Writer(FrameWatcher):
         text = repr(piece[()] if isinstance(piece, np.ndarray) else piece).replace("Ellipsis", "...")
         return [re.sub(r"\b(inf|nan)\b", r"np.\1", text)]
 
+    def write(self, value: Value, pieces: Iterable[Any], changes: bool = False) -> None:
+        """Add a line."""
+        parts = [part for piece in pieces for part in self.shown(piece)]
+        self.lines.append(Line(value, parts, self.running[-1] if self.running else None, changes))
+
     def made(self, made: Any, *pieces: Any) -> Any:
         """What NumPy made, traced; anything but an array as it is."""
         if not isinstance(made, (np.ndarray, np.generic)):
             return made
-        frame = self.running[-1] if self.running else None
-        name, place = source_name(frame)
-        if place == self.place and self.values[-1].name == name:  # the last value of a line of source has its name
-            self.values[-1].name = ""
+        name, place = source_name(self.running[-1] if self.running else None)
+        if place == self.place and self.lines[-1].value.name == name:  # the last of a line of source has its name
+            self.lines[-1].value.name = ""
         self.place = place
-        self.values.append(Value(name, made.shape, [part for piece in pieces for part in self.shown(piece)], (), frame))
-        return self.trace(made, self.values[-1])
+        self.write(Value(name, made.shape), pieces)
+        return self.trace(made, self.lines[-1].value)
 
-    def change(self, array: Traced, *pieces: Any) -> None:
-        """`array` was changed in place, by a line in which it occurs: from now on it is another value."""
-        before = array.traced
-        array.traced = after = Value(before.name, before.shape, [before], (), before.frame)
-        after.change = [part for piece in pieces for part in self.shown(piece)]
-        self.values.append(after)
+    def change(self, array: Traced, *pieces: Any) -> Traced:
+        """`array`, which a line has changed in place."""
+        self.write(array.traced, pieces, True)
+        return array
 
     def before(self, what: Any, given: Any) -> None:
         """An operation gives names to constants; the gradient that rules get is that of a value with a name."""
@@ -217,45 +231,38 @@ class Writer(FrameWatcher):
 def source_name(frame: Frame | None) -> tuple[str, Any]:
     """The name that the running line of the program, or of minigrad.functional, assigns to; and where it is.
 
-    In a backward pass the program's has nothing to say.
+    What a function of minigrad.functional returns has the name that its caller gives it. In a backward pass the program
+    has nothing to say.
     """
     place: Any = sys._getframe(2)
-    while place.f_code.co_filename.startswith(PACKAGE) and not place.f_code.co_filename.startswith(FUNCTIONS):
+    while True:
+        file = place.f_code.co_filename
+        line = linecache.getline(file, place.f_lineno).strip()
+        if not file.startswith(PACKAGE) or (file.startswith(FUNCTIONS) and not line.startswith("return ")):
+            break
         place = place.f_back
-    file, number = place.f_code.co_filename, place.f_lineno
-    found = re.match(r"\s*([a-z]\w*) [-+*/@]?= ", linecache.getline(file, number))
+    found = re.match(r"([a-z]\w*) [-+*/@]?= ", line)
     own = file.startswith(FUNCTIONS) or frame is None or not frame.backward
-    return found[1] if found and own else "", (id(place), number)
+    return found[1] if found and own else "", (id(place), place.f_lineno)
 
 
 # ------------------------------------------------------------------------- the text
 
 
-@dataclass
 class Run:
-    """Values that were made one after the other in one call of a module, by its forward or by its rules."""
+    """Lines that ran one after the other in one call of a module, by its forward or by its rules."""
 
-    values: list[Value]
-
-    def __post_init__(self) -> None:
-        frame = self.values[0].frame
+    def __init__(self, lines: list[Line]) -> None:
+        frame = lines[0].frame
+        self.lines = lines
         self.call = frame.modules[-1] if frame is not None and frame.modules else None
         self.backward = frame is not None and frame.backward
-        self.operands = list(dict.fromkeys(
-            need for value in self.values for need in value.needs if need not in self.values))
+        self.values = [line.value for line in lines if not line.changes]
+        parts = [part for line in lines for part in (line.value, *line.parts)]
+        self.operands = [part for part in dict.fromkeys(parts) if isinstance(part, Value) and part not in self.values]
         # What it has in common with runs that compute the same of other values.
         names = {value: f"v{i}" for i, value in enumerate((*self.operands, *self.values))}
-        self.form = str((self.call and self.call.note, self.backward, self.lines(names)))
-
-    def lines(self, names: Mapping[Value, str]) -> list[str]:
-        """The lines that make its values."""
-        return [text for value in self.values for text in (
-            f"{names[value]} = {joined(value.line, names)}", joined(value.change, names)) if text]
-
-
-def joined(parts: Iterable[Any], names: Mapping[Value, str]) -> str:
-    """Parts of a line as text."""
-    return "".join(part if isinstance(part, str) else names[part] for part in parts)
+        self.form = self.call and self.call.note, self.backward, *[line.text(names) for line in lines]
 
 
 def named(values: Iterable[Value], taken: set[str]) -> dict[Value, str]:
@@ -269,29 +276,34 @@ def named(values: Iterable[Value], taken: set[str]) -> dict[Value, str]:
     return names
 
 
-def layout(values: list[Value], loss: Value, gradients: Mapping[str, Value]) -> str:
+def layout(lines: list[Line], loss: Value, gradients: Mapping[str, Value]) -> str:
     """The program: a function for each kind of run that there is several times, and ``step(p)``."""
-    runs = [Run(list(group)) for _, group in groupby(values, lambda value: (
-        value.frame and value.frame.modules[-1:], value.frame and value.frame.backward))]
+    runs = [Run(list(group)) for _, group in groupby(lines, lambda line: (
+        line.frame and line.frame.modules[-1:], line.frame and line.frame.backward))]
     used = {loss, *gradients.values(), *[operand for run in runs for operand in run.operands]}
-    alike: dict[str, list[Run]] = {}
+    alike: dict[Any, list[Run]] = {}
     for run in runs:
         alike.setdefault(run.form, []).append(run)
-    taken, functions, calls = {"np", "special", "step", "p"}, [], dict[str, tuple[str, list[int], list[int]]]()
+    taken, functions, calls = {"np", "special", "step", "p"}, [], dict[Any, tuple[str, list[int], list[int]]]()
     for form, group in alike.items():
         first, call = group[0], group[0].call
-        if call is None or len(group) == 1 or len(first.values) == 1:
+        if call is None or len(group) == 1 or len(first.lines) == 1:
             continue
         kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call.note).lower() + ("_backward" if first.backward else "")
         [function] = named([Value(kind)], taken).values()
-        asked = [i for i, operand in enumerate(first.operands)  # a tuple of numbers only if it is not always the same
-                 if operand.name != "shape" or len({run.operands[i].text for run in group}) > 1]
+        # An argument for what is not the same number in all, once.
+        rows = [[run.operands[i].text if operand.name == "shape" else run.operands[i] for run in group]
+                for i, operand in enumerate(first.operands)]
+        asked = [i for i, row in enumerate(rows) if rows.index(row) == i
+                 and not (isinstance(row[0], str) and len(set(row)) == 1)]
         given = [i for i in range(len(first.values)) if any(run.values[i] in used for run in group)]
         calls[form] = function, asked, given
         arguments = [first.operands[i] for i in asked]
         names = {operand: operand.text for operand in first.operands} | named([*arguments, *first.values], {"np"})
+        names |= {operand: names[first.operands[rows.index(row)]]
+                  for operand, row in zip(first.operands, rows, strict=True)}
         functions += [f"def {function}({', '.join(names[argument] for argument in arguments)}):",
-                      *(f"    {line}" for line in first.lines(names)),
+                      *(f"    {line.text(names)}" for line in first.lines),
                       f"    return {', '.join(names[first.values[i]] for i in given)}", "", ""]
     names = named([value for run in runs for value in run.values if run.form not in calls or value in used], taken)
     names |= {value: value.text for value in used if value.text}
@@ -302,11 +314,12 @@ def layout(values: list[Value], loss: Value, gradients: Mapping[str, Value]) -> 
         title = "" if run.call is None else f"# {run.call.name} ({run.call.note})"
         if run.form in calls:
             function, asked, given = calls[run.form]
-            body.append(f"{', '.join(names.get(run.values[i], '_') for i in given)} = "
-                        f"{function}({', '.join(names[run.operands[i]] for i in asked)})  {title}")
+            results = ", ".join(names.get(run.values[i], "_") for i in given)
+            arguments_text = ", ".join(names[run.operands[i]] for i in asked)
+            body.append(f"{results}{' = ' if results else ''}{function}({arguments_text})  {title}")
         else:
-            lines = [f"{line}  # {value.shape}" for value in run.values for line in Run([value]).lines(names)]
-            body += ["", title, *lines] if title else lines
+            written = [f"{line.text(names)}  # {line.value.shape}" for line in run.lines]
+            body += ["", title, *written] if title else written
     body += [f"return {names[loss]}, {{", *[f'    "{name}": {names[value]},' for name, value in gradients.items()], "}"]
     text = "\n".join([*functions, "def step(p):", *(f"    {line}".rstrip() for line in body), ""])
     return "\n".join(["import numpy as np", *["from scipy import special"] * ("special." in text), "", "", text])
@@ -342,9 +355,10 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
             value.text, tensor._data = f'p["{name}"]', writer.trace(tensor._data, value)
         with only_definitions(), watch(writer):
             loss = function()
-            result, start = loss._data.traced, np.ones_like(loss._data)
-            result.name, start.traced.name = "loss", "d_loss"
-            backward(loss, start, receive=receive)
+            with span("backward"):
+                result, start = loss._data.traced, np.ones_like(loss._data)
+                result.name, start.traced.name = "loss", "d_loss"
+                backward(loss, start, receive=receive)
     finally:
         for tensor, data in zip(tensors.values(), before, strict=True):
             tensor._data = data
@@ -357,4 +371,4 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
     for value, name in constants.items():
         value.text = f'p["{name}"]'
     arrays = {value.text[3:-2]: array for value, array in writer.given.values() if value.text}
-    return layout([value for value in writer.values if value in needed], result, gradients), arrays
+    return layout([line for line in writer.lines if line.value in needed], result, gradients), arrays
