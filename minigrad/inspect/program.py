@@ -10,8 +10,8 @@ import linecache
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import partial, partialmethod
+from dataclasses import dataclass
+from functools import partialmethod
 from itertools import count, groupby
 from typing import Any
 
@@ -39,32 +39,26 @@ class Value:
         name: what it should be called, "" if nobody said.
         shape: its shape.
         text: of what no line makes: how it is written.
-        needs: the values in the lines that make it and change it.
     """
 
     name: str
     shape: tuple[int, ...] = ()
     text: str = ""
-    needs: list[Value] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@dataclass
 class Line:
     """A line that makes a value, or changes it in place.
 
     Attributes:
-        parts: text and values: what stands right of the ``=``, or the whole line.
+        parts: text and values: what stands right of the ``=``; the whole line if it `changes` the value.
         frame: what it runs in.
-        changes: whether the value was there before.
     """
 
     value: Value
     parts: list[Any]
     frame: Frame | None
-    changes: bool = False
-
-    def __post_init__(self) -> None:
-        self.value.needs += [part for part in self.parts if isinstance(part, Value)]
+    changes: bool
 
     def text(self, names: Mapping[Value, str]) -> str:
         """The line, with these names."""
@@ -78,13 +72,12 @@ class Traced(np.ndarray[Any, Any]):
     traced: Value
     writer: Writer
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, out: Any = (), **options: Any) -> Any:
-        name = ufunc.__name__
-        text = f"np.{name}" if getattr(np, name, None) is ufunc else f"special.{name}"
-        pieces = [text if method == "__call__" else f"{text}.{method}", *call(args, options)]
-        if method == "__call__" and name in SYMBOLS and not options:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
+        made, out = getattr(ufunc, method)(*bare(args), **bare(options)), options.pop("out", ())
+        name = f"{ufunc.__name__}.{method}".removesuffix(".__call__")
+        pieces = [f"np.{name}" if hasattr(np, ufunc.__name__) else f"special.{name}", *call(args, options)]
+        if name in SYMBOLS and not options:
             pieces = [args[0], f" {SYMBOLS[name]} ", args[1]]
-        made = getattr(ufunc, method)(*bare(args), **bare(options), **{"out": bare(out)} if out else {})
         if out:  # x -= y
             return self.writer.change(out[0], out[0], "[...] = ", *pieces)
         return self.writer.change(args[0], *pieces) if method == "at" else self.writer.made(made, *pieces)
@@ -94,6 +87,11 @@ class Traced(np.ndarray[Any, Any]):
 
     def __getitem__(self, index: Any) -> Any:
         return self.writer.made(bare(self)[bare(index)], self, *at(index))
+
+    @property
+    def mT(self) -> Any:
+        """With the last two axes exchanged."""
+        return self.writer.made(bare(self).mT, self, ".mT")
 
     def __setitem__(self, index: Any, value: Any) -> None:
         bare(self)[bare(index)] = bare(value)
@@ -108,14 +106,8 @@ def _method(self: Traced, name: str, *args: Any, **options: Any) -> Any:
     return self.writer.made(made, self, f".{name}", *call(args, shown))
 
 
-def _view(name: str, self: Traced) -> Any:
-    return self.writer.made(getattr(bare(self), name), self, f".{name}")
-
-
 for _name in METHODS:
     setattr(Traced, _name, partialmethod(_method, _name))
-for _name in ("T", "mT"):
-    setattr(Traced, _name, property(partial(_view, _name)))
 
 
 def bare(value: Any) -> Any:
@@ -176,32 +168,36 @@ class Writer(FrameWatcher):
         if isinstance(piece, np.ndarray) and piece.ndim:
             return [self.give(piece, "constant")]
         if isinstance(piece, slice):
-            return [":".join("" if part is None else str(part) for part in (piece.start, piece.stop, piece.step))]
+            bounds = ["" if part is None else str(part) for part in (piece.start, piece.stop, piece.step)]
+            return [":".join(bounds).removesuffix(":")]
         if isinstance(piece, tuple) and all(type(part) is int for part in piece):
             return [Value("shape", text=repr(piece))]
         if isinstance(piece, (tuple, list)):
-            brackets = "[]" if isinstance(piece, list) else ("(", ",)")
-            return [part for one in (brackets[0], *call(piece)[1:-1], brackets[1]) for part in self.shown(one)]
+            first, last = "[]" if isinstance(piece, list) else ("(", ",)")
+            return [first, *self.flat(call(piece)[1:-1]), last]
         if isinstance(piece, (np.dtype, type)):
             return [f"np.{np.dtype(piece)}"]
         text = repr(piece[()] if isinstance(piece, np.ndarray) else piece).replace("Ellipsis", "...")
         return [re.sub(r"\b(inf|nan)\b", r"np.\1", text)]
 
-    def write(self, value: Value, pieces: Iterable[Any], changes: bool = False) -> None:
+    def flat(self, pieces: Iterable[Any]) -> list[Any]:
+        """Pieces of a line as text and values."""
+        return [part for piece in pieces for part in self.shown(piece)]
+
+    def write(self, value: Value, pieces: Iterable[Any], changes: bool) -> None:
         """Add a line."""
-        parts = [part for piece in pieces for part in self.shown(piece)]
-        self.lines.append(Line(value, parts, self.running[-1] if self.running else None, changes))
+        self.lines.append(Line(value, self.flat(pieces), self.running[-1] if self.running else None, changes))
 
     def made(self, made: Any, *pieces: Any) -> Any:
         """What NumPy made, traced; anything but an array as it is."""
         if not isinstance(made, (np.ndarray, np.generic)):
             return made
-        name, place = source_name(self.running[-1] if self.running else None)
-        if place == self.place and self.lines[-1].value.name == name:  # the last of a line of source has its name
+        value, place = Value("", made.shape), self.place
+        value.name, self.place = source_name()
+        if place == self.place and self.lines[-1].value.name == value.name:  # only the last of a line has its name
             self.lines[-1].value.name = ""
-        self.place = place
-        self.write(Value(name, made.shape), pieces)
-        return self.trace(made, self.lines[-1].value)
+        self.write(value, pieces, False)
+        return self.trace(made, value)
 
     def change(self, array: Traced, *pieces: Any) -> Traced:
         """`array`, which a line has changed in place."""
@@ -228,39 +224,43 @@ class Writer(FrameWatcher):
             frame.note.name = frame.note.name or what.name
 
 
-def source_name(frame: Frame | None) -> tuple[str, Any]:
-    """The name that the running line of the program, or of minigrad.functional, assigns to; and where it is.
+def source_name() -> tuple[str, Any]:
+    """The name that the running line of minigrad.functional, or of the program, assigns to; and where the line is.
 
-    What a function of minigrad.functional returns has the name that its caller gives it. In a backward pass the program
-    has nothing to say.
+    What a function of minigrad.functional returns has the name that its caller gives it.
     """
     place: Any = sys._getframe(2)
     while True:
         file = place.f_code.co_filename
         line = linecache.getline(file, place.f_lineno).strip()
-        if not file.startswith(PACKAGE) or (file.startswith(FUNCTIONS) and not line.startswith("return ")):
+        passes = line.startswith("return ") if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)
+        if place.f_code is program.__code__ or not passes:
             break
         place = place.f_back
     found = re.match(r"([a-z]\w*) [-+*/@]?= ", line)
-    own = file.startswith(FUNCTIONS) or frame is None or not frame.backward
-    return found[1] if found and own else "", (id(place), place.f_lineno)
+    return found[1] if found else "", (id(place), place.f_lineno)
 
 
 # ------------------------------------------------------------------------- the text
 
 
 class Run:
-    """Lines that ran one after the other in one call of a module, by its forward or by its rules."""
+    """Lines that ran one after the other in one call of a module, by its forward or by its rules.
+
+    Attributes:
+        values: that it makes.
+        operands: the other values in its lines.
+        form: what it has in common with runs that compute the same of other values.
+    """
 
     def __init__(self, lines: list[Line]) -> None:
         frame = lines[0].frame
         self.lines = lines
-        self.call = frame.modules[-1] if frame is not None and frame.modules else None
-        self.backward = frame is not None and frame.backward
+        self.call = frame.modules[-1] if frame and frame.modules else None
+        self.backward = bool(frame and frame.backward)
         self.values = [line.value for line in lines if not line.changes]
-        parts = [part for line in lines for part in (line.value, *line.parts)]
-        self.operands = [part for part in dict.fromkeys(parts) if isinstance(part, Value) and part not in self.values]
-        # What it has in common with runs that compute the same of other values.
+        parts = dict.fromkeys(part for line in lines for part in (line.value, *line.parts))
+        self.operands = [part for part in parts if isinstance(part, Value) and part not in self.values]
         names = {value: f"v{i}" for i, value in enumerate((*self.operands, *self.values))}
         self.form = self.call and self.call.note, self.backward, *[line.text(names) for line in lines]
 
@@ -284,45 +284,43 @@ def layout(lines: list[Line], loss: Value, gradients: Mapping[str, Value]) -> st
     alike: dict[Any, list[Run]] = {}
     for run in runs:
         alike.setdefault(run.form, []).append(run)
-    taken, functions, calls = {"np", "special", "step", "p"}, [], dict[Any, tuple[str, list[int], list[int]]]()
-    for form, group in alike.items():
-        first, call = group[0], group[0].call
-        if call is None or len(group) == 1 or len(first.lines) == 1:
-            continue
-        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call.note).lower() + ("_backward" if first.backward else "")
-        [function] = named([Value(kind)], taken).values()
-        # An argument for what is not the same number in all, once.
-        rows = [[run.operands[i].text if operand.name == "shape" else run.operands[i] for run in group]
-                for i, operand in enumerate(first.operands)]
-        asked = [i for i, row in enumerate(rows) if rows.index(row) == i
-                 and not (isinstance(row[0], str) and len(set(row)) == 1)]
+    folded = {form: Value(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", form[0]).lower() + "_backward" * form[1])
+              for form, group in alike.items() if form[0] and len(group) > 1 and len(group[0].lines) > 1}
+    names = named([*folded.values(), *[
+        value for run in runs for value in run.values if run.form not in folded or value in used]],
+        {"np", "special", "step", "p"}) | {value: value.text for value in used if value.text}
+    text, calls = ["import numpy as np"], dict[Run, str]()
+    for form, function in folded.items():
+        first, group = alike[form][0], alike[form]
+        # An argument for each operand, but for numbers that are the same in all; one for operands that always agree.
+        rows = [[run.operands[i].text or run.operands[i] for run in group] for i in range(len(first.operands))]
+        asked = [i for i, row in enumerate(rows)
+                 if rows.index(row) == i and (first.operands[i].name != "shape" or len(set(row)) > 1)]
         given = [i for i in range(len(first.values)) if any(run.values[i] in used for run in group)]
-        calls[form] = function, asked, given
-        arguments = [first.operands[i] for i in asked]
-        names = {operand: operand.text for operand in first.operands} | named([*arguments, *first.values], {"np"})
-        names |= {operand: names[first.operands[rows.index(row)]]
-                  for operand, row in zip(first.operands, rows, strict=True)}
-        functions += [f"def {function}({', '.join(names[argument] for argument in arguments)}):",
-                      *(f"    {line.text(names)}" for line in first.lines),
-                      f"    return {', '.join(names[first.values[i]] for i in given)}", "", ""]
-    names = named([value for run in runs for value in run.values if run.form not in calls or value in used], taken)
-    names |= {value: value.text for value in used if value.text}
-    body = []
+        own = {operand: operand.text for operand in first.operands}
+        own |= named([*[first.operands[i] for i in asked], *first.values], {"np", "special"})
+        own |= {first.operands[i]: own[first.operands[rows.index(row)]] for i, row in enumerate(rows)}
+        text += ["", "", f"def {names[function]}({', '.join(own[first.operands[i]] for i in asked)}):",
+                 *[f"    {line.text(own)}" for line in first.lines],
+                 f"    return {', '.join(own[first.values[i]] for i in given)}"]
+        for run in group:
+            made = ", ".join(names.get(run.values[i], "_") for i in given) or "_"
+            calls[run] = f"{made} = {names[function]}({', '.join(names[run.operands[i]] for i in asked)})"
+    text += ["", "", "def step(p):"]
     for run in runs:
-        if run.backward and "# the backward" not in body:
-            body += ["", "# the backward"]
-        title = "" if run.call is None else f"# {run.call.name} ({run.call.note})"
-        if run.form in calls:
-            function, asked, given = calls[run.form]
-            results = ", ".join(names.get(run.values[i], "_") for i in given)
-            arguments_text = ", ".join(names[run.operands[i]] for i in asked)
-            body.append(f"{results}{' = ' if results else ''}{function}({arguments_text})  {title}")
+        if run.backward and "    # the backward" not in text:
+            text += ["", "    # the backward"]
+        title = f"# {run.call.name} ({run.call.note})" if run.call else ""
+        if run in calls:
+            text.append(f"    {calls[run]}  {title}")
         else:
-            written = [f"{line.text(names)}  # {line.value.shape}" for line in run.lines]
-            body += ["", title, *written] if title else written
-    body += [f"return {names[loss]}, {{", *[f'    "{name}": {names[value]},' for name, value in gradients.items()], "}"]
-    text = "\n".join([*functions, "def step(p):", *(f"    {line}".rstrip() for line in body), ""])
-    return "\n".join(["import numpy as np", *["from scipy import special"] * ("special." in text), "", "", text])
+            text += ["", f"    {title}"] if title else []
+            text += [f"    {line.text(names)}  # {line.value.shape}" for line in run.lines]
+    results = [f'        "{name}": {names[value]},' for name, value in gradients.items()]
+    text += [f"    return {names[loss]}, {{", *results, "    }", ""]
+    if any("special." in line for line in text):
+        text.insert(1, "from scipy import special")
+    return "\n".join(text)
 
 
 def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -362,13 +360,13 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
     finally:
         for tensor, data in zip(tensors.values(), before, strict=True):
             tensor._data = data
-    needed, stack = set[Value](), [result, *gradients.values()]
-    while stack:
-        if (value := stack.pop()) not in needed:
-            needed.add(value)
-            stack += value.needs
+    needed, lines = {result, *gradients.values()}, list[Line]()
+    for line in reversed(writer.lines):
+        if line.value in needed:
+            lines.insert(0, line)
+            needed.update(line.parts)
     constants = named([value for value, _ in writer.given.values() if value in needed and not value.text], set(tensors))
     for value, name in constants.items():
         value.text = f'p["{name}"]'
     arrays = {value.text[3:-2]: array for value, array in writer.given.values() if value.text}
-    return layout([line for line in writer.lines if line.value in needed], result, gradients), arrays
+    return layout(lines, result, gradients), arrays
