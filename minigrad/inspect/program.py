@@ -9,7 +9,7 @@ from __future__ import annotations
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partialmethod
 from itertools import count, groupby
@@ -31,9 +31,8 @@ METHODS = re.findall(r"\w+", "argmax argmin argsort astype copy cumsum flatten m
                              "squeeze std sum swapaxes take transpose var")
 
 
-@dataclass(eq=False)
-class Value:
-    """An array of the program, or a tuple of numbers in it.
+class Value(str):
+    """An array of the program, or a tuple of numbers in it; as a string, what stands for it in a line: ⟨7⟩.
 
     Attributes:
         name: what it should be called, "" if nobody said.
@@ -42,28 +41,32 @@ class Value:
     """
 
     name: str
-    shape: tuple[int, ...] = ()
-    text: str = ""
+    shape: tuple[int, ...]
+    text: str
 
 
 @dataclass
 class Line:
-    """A line that makes a value, or changes it in place.
+    """A line that makes a value, or `changes` it in place.
 
     Attributes:
-        parts: text and values: what stands right of the ``=``; the whole line if it `changes` the value.
+        template: its text, with values that have no name yet.
         frame: what it runs in.
     """
 
     value: Value
-    parts: list[Any]
+    template: str
     frame: Frame | None
     changes: bool
 
-    def text(self, names: Mapping[Value, str]) -> str:
+    @property
+    def values(self) -> list[str]:
+        """All that occur in it."""
+        return re.findall("⟨[0-9]+⟩", self.template)
+
+    def text(self, names: Mapping[str, str]) -> str:
         """The line, with these names."""
-        parts = self.parts if self.changes else [self.value, " = ", *self.parts]
-        return "".join(part if isinstance(part, str) else names[part] for part in parts)
+        return re.sub("⟨[0-9]+⟩", lambda found: names[found[0]], self.template)
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -74,28 +77,29 @@ class Traced(np.ndarray[Any, Any]):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
         made, out = getattr(ufunc, method)(*bare(args), **bare(options)), options.pop("out", ())
-        name = f"{ufunc.__name__}.{method}".removesuffix(".__call__")
-        pieces = [f"np.{name}" if hasattr(np, ufunc.__name__) else f"special.{name}", *call(args, options)]
+        name, write = f"{ufunc.__name__}.{method}".removesuffix(".__call__"), self.writer
+        text = f"{'np' if hasattr(np, ufunc.__name__) else 'special'}.{name}({write.shown(*args, **options)})"
         if name in SYMBOLS and not options:
-            pieces = [args[0], f" {SYMBOLS[name]} ", args[1]]
+            text = f" {SYMBOLS[name]} ".join(map(write.shown, args))
         if out:  # x -= y
-            return self.writer.change(out[0], out[0], "[...] = ", *pieces)
-        return self.writer.change(args[0], *pieces) if method == "at" else self.writer.made(made, *pieces)
+            return write.change(out[0], f"{out[0].traced}[...] = {text}")
+        return write.change(args[0], text) if method == "at" else write.made(made, text)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        return self.writer.made(function(*bare(args), **bare(options)), f"np.{function.__name__}", *call(args, options))
+        text = f"np.{function.__name__}({self.writer.shown(*args, **options)})"
+        return self.writer.made(function(*bare(args), **bare(options)), text)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.writer.made(bare(self)[bare(index)], self, *at(index))
+        return self.writer.made(bare(self)[bare(index)], self.writer.entry(self, index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        bare(self)[bare(index)] = bare(value)
+        self.writer.change(self, f"{self.writer.entry(self, index)} = {self.writer.shown(value)}")
 
     @property
     def mT(self) -> Any:
         """With the last two axes exchanged."""
-        return self.writer.made(bare(self).mT, self, ".mT")
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        bare(self)[bare(index)] = bare(value)
-        self.writer.change(self, self, *at(index), " = ", value)
+        return self.writer.made(bare(self).mT, f"{self.traced}.mT")
 
 
 def _method(self: Traced, name: str, *args: Any, **options: Any) -> Any:
@@ -103,7 +107,7 @@ def _method(self: Traced, name: str, *args: Any, **options: Any) -> Any:
     if name == "astype" and made.dtype == self.dtype:
         return self.writer.trace(made, self.traced)
     shown = {key: value for key, value in options.items() if value is not None and value is not False}
-    return self.writer.made(made, self, f".{name}", *call(args, shown))
+    return self.writer.made(made, f"{self.traced}.{name}({self.writer.shown(*args, **shown)})")
 
 
 for _name in METHODS:
@@ -119,24 +123,12 @@ def bare(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, Traced) else value
 
 
-def call(args: Iterable[Any], options: Mapping[str, Any] = {}) -> list[Any]:
-    """Arguments as pieces of a line: text, and operands."""
-    operands = [("", arg) for arg in args] + [(f"{name}=", value) for name, value in options.items()]
-    pieces = [piece for name, value in operands
-              for piece in (", ", name, repr(value) if isinstance(value, str) else value)]
-    return ["(", *pieces[1:], ")"]
-
-
-def at(index: Any) -> list[Any]:
-    """An index in brackets, as pieces of a line."""
-    return ["[", *call(index if isinstance(index, tuple) else (index,))[1:-1], "]"]
-
-
 class Writer(FrameWatcher):
     """Writes the lines.
 
     Attributes:
         lines: in the order in which they ran.
+        values: by what stands for them in lines.
         given: the values that are not made, and their arrays, by the arrays' ids.
     """
 
@@ -145,6 +137,7 @@ class Writer(FrameWatcher):
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.lines: list[Line] = []
+        self.values: dict[str, Value] = {}
         self.given: dict[int, tuple[Value, Any]] = {}
         self.kind = type("Traced", (Traced,), {"writer": self})
         self.place: Any = None  # the line of source of the last value
@@ -155,53 +148,63 @@ class Writer(FrameWatcher):
         traced.traced = value
         return traced
 
+    def value(self, name: str, shape: tuple[int, ...] = (), text: str = "") -> Value:
+        """A new value."""
+        value = Value(f"⟨{len(self.values)}⟩")
+        value.name, value.shape, value.text = name, shape, text
+        self.values[value] = value
+        return value
+
     def give(self, array: Any, name: str) -> Value:
         """The value of an array that the program does not make."""
-        return self.given.setdefault(id(array), (Value(name, array.shape), array))[0]
+        if id(array) not in self.given:
+            self.given[id(array)] = self.value(name, array.shape), array
+        return self.given[id(array)][0]
 
-    def shown(self, piece: Any) -> list[Any]:
-        """A piece of a line as text and values."""
-        if isinstance(piece, (str, Value)):
-            return [piece]
-        if isinstance(piece, Traced):
-            return [piece.traced]
-        if isinstance(piece, np.ndarray) and piece.ndim:
-            return [self.give(piece, "constant")]
-        if isinstance(piece, slice):
-            bounds = ["" if part is None else str(part) for part in (piece.start, piece.stop, piece.step)]
-            return [":".join(bounds).removesuffix(":")]
-        if isinstance(piece, tuple) and all(type(part) is int for part in piece):
-            return [Value("shape", text=repr(piece))]
-        if isinstance(piece, (tuple, list)):
-            first, last = "[]" if isinstance(piece, list) else ("(", ",)")
-            return [first, *self.flat(call(piece)[1:-1]), last]
-        if isinstance(piece, (np.dtype, type)):
-            return [f"np.{np.dtype(piece)}"]
-        text = repr(piece[()] if isinstance(piece, np.ndarray) else piece).replace("Ellipsis", "...")
-        return [re.sub(r"\b(inf|nan)\b", r"np.\1", text)]
+    def shown(self, *args: Any, **options: Any) -> str:
+        """Arguments as they stand in a line."""
+        return ", ".join([*map(self.one, args), *[f"{name}={self.one(value)}" for name, value in options.items()]])
 
-    def flat(self, pieces: Iterable[Any]) -> list[Any]:
-        """Pieces of a line as text and values."""
-        return [part for piece in pieces for part in self.shown(piece)]
+    def entry(self, array: Traced, index: Any) -> str:
+        """``array[index]``."""
+        return f"{array.traced}[{self.shown(*index if isinstance(index, tuple) else (index,))}]"
 
-    def write(self, value: Value, pieces: Iterable[Any], changes: bool) -> None:
+    def one(self, arg: Any) -> str:
+        """An argument as it stands in a line."""
+        if isinstance(arg, Traced):
+            return arg.traced
+        if isinstance(arg, np.ndarray) and arg.ndim:
+            return self.give(arg, "constant")
+        if isinstance(arg, slice):
+            bounds = ["" if part is None else str(part) for part in (arg.start, arg.stop, arg.step)]
+            return ":".join(bounds).removesuffix(":")
+        if isinstance(arg, tuple) and all(type(part) is int for part in arg):
+            return self.value("shape", text=repr(arg))
+        if isinstance(arg, (tuple, list)):
+            return f"[{self.shown(*arg)}]" if isinstance(arg, list) else f"({self.shown(*arg)},)"
+        if isinstance(arg, (np.dtype, type)):
+            return f"np.{np.dtype(arg)}"
+        text = repr(arg[()] if isinstance(arg, np.ndarray) else arg).replace("Ellipsis", "...")
+        return re.sub(r"\b(inf|nan)\b", r"np.\1", text)
+
+    def write(self, value: Value, text: str, changes: bool) -> None:
         """Add a line."""
-        self.lines.append(Line(value, self.flat(pieces), self.running[-1] if self.running else None, changes))
+        self.lines.append(Line(value, text, self.running[-1] if self.running else None, changes))
 
-    def made(self, made: Any, *pieces: Any) -> Any:
+    def made(self, made: Any, text: str) -> Any:
         """What NumPy made, traced; anything but an array as it is."""
         if not isinstance(made, (np.ndarray, np.generic)):
             return made
-        value, place = Value("", made.shape), self.place
+        value, place = self.value("", made.shape), self.place
         value.name, self.place = source_name()
         if place == self.place and self.lines[-1].value.name == value.name:  # only the last of a line has its name
             self.lines[-1].value.name = ""
-        self.write(value, pieces, False)
+        self.write(value, f"{value} = {text}", False)
         return self.trace(made, value)
 
-    def change(self, array: Traced, *pieces: Any) -> Traced:
+    def change(self, array: Traced, text: str) -> Traced:
         """`array`, which a line has changed in place."""
-        self.write(array.traced, pieces, True)
+        self.write(array.traced, text, True)
         return array
 
     def before(self, what: Any, given: Any) -> None:
@@ -259,24 +262,24 @@ class Run:
         self.call = frame.modules[-1] if frame and frame.modules else None
         self.backward = bool(frame and frame.backward)
         self.values = [line.value for line in lines if not line.changes]
-        parts = dict.fromkeys(part for line in lines for part in (line.value, *line.parts))
-        self.operands = [part for part in parts if isinstance(part, Value) and part not in self.values]
+        found = dict.fromkeys(value for line in lines for value in line.values)
+        self.operands = [value for value in found if value not in self.values]
         names = {value: f"v{i}" for i, value in enumerate((*self.operands, *self.values))}
         self.form = self.call and self.call.note, self.backward, *[line.text(names) for line in lines]
 
 
-def named(values: Iterable[Value], taken: set[str]) -> dict[Value, str]:
-    """A name for each value that is none of those `taken`, and is from now on."""
-    names = {}
-    for value in values:
-        base = re.sub(r"\W", "_", value.name.rpartition(".")[2]) or "t"
+def named(wished: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+    """A name for each value, like the one that is wished, and none of those `taken`."""
+    names: dict[str, str] = {}
+    for value, name in wished.items():
+        base = re.sub(r"\W", "_", name.rpartition(".")[2]) or "t"
         tries = (base if n == 1 else f"{base}_{n}" for n in count(1))
         names[value] = next(name for name in tries if name not in taken)
         taken.add(names[value])
     return names
 
 
-def layout(lines: list[Line], loss: Value, gradients: Mapping[str, Value]) -> str:
+def layout(writer: Writer, lines: list[Line], loss: Value, gradients: Mapping[str, Value]) -> str:
     """The program: a function for each kind of run that there is several times, and ``step(p)``."""
     runs = [Run(list(group)) for _, group in groupby(lines, lambda line: (
         line.frame and line.frame.modules[-1:], line.frame and line.frame.backward))]
@@ -284,28 +287,30 @@ def layout(lines: list[Line], loss: Value, gradients: Mapping[str, Value]) -> st
     alike: dict[Any, list[Run]] = {}
     for run in runs:
         alike.setdefault(run.form, []).append(run)
-    folded = {form: Value(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", form[0]).lower() + "_backward" * form[1])
+    folded = {form: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", form[0]).lower() + "_backward" * form[1]
               for form, group in alike.items() if form[0] and len(group) > 1 and len(group[0].lines) > 1}
-    names = named([*folded.values(), *[
-        value for run in runs for value in run.values if run.form not in folded or value in used]],
-        {"np", "special", "step", "p"}) | {value: value.text for value in used if value.text}
+    names: dict[Any, str] = named(folded | {
+        value: value.name for run in runs for value in run.values if run.form not in folded or value in used},
+        {"np", "special", "step", "p"})
+    texts = {key: value.text for key, value in writer.values.items() if value.text}
+    names |= texts
     text, calls = ["import numpy as np"], dict[Run, str]()
-    for form, function in folded.items():
+    for form in folded:
         first, group = alike[form][0], alike[form]
         # An argument for each operand, but for numbers that are the same in all; one for operands that always agree.
-        rows = [[run.operands[i].text or run.operands[i] for run in group] for i in range(len(first.operands))]
+        rows = [[texts.get(run.operands[i], run.operands[i]) for run in group] for i in range(len(first.operands))]
         asked = [i for i, row in enumerate(rows)
-                 if rows.index(row) == i and (first.operands[i].name != "shape" or len(set(row)) > 1)]
+                 if rows.index(row) == i and (writer.values[first.operands[i]].name != "shape" or len(set(row)) > 1)]
         given = [i for i in range(len(first.values)) if any(run.values[i] in used for run in group)]
-        own = {operand: operand.text for operand in first.operands}
-        own |= named([*[first.operands[i] for i in asked], *first.values], {"np", "special"})
+        inner = [first.operands[i] for i in asked] + first.values
+        own = texts | named({value: writer.values[value].name for value in inner}, {"np", "special"})
         own |= {first.operands[i]: own[first.operands[rows.index(row)]] for i, row in enumerate(rows)}
-        text += ["", "", f"def {names[function]}({', '.join(own[first.operands[i]] for i in asked)}):",
+        text += ["", "", f"def {names[form]}({', '.join(own[first.operands[i]] for i in asked)}):",
                  *[f"    {line.text(own)}" for line in first.lines],
                  f"    return {', '.join(own[first.values[i]] for i in given)}"]
         for run in group:
             made = ", ".join(names.get(run.values[i], "_") for i in given) or "_"
-            calls[run] = f"{made} = {names[function]}({', '.join(names[run.operands[i]] for i in asked)})"
+            calls[run] = f"{made} = {names[form]}({', '.join(names[run.operands[i]] for i in asked)})"
     text += ["", "", "def step(p):"]
     for run in runs:
         if run.backward and "    # the backward" not in text:
@@ -364,9 +369,9 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
     for line in reversed(writer.lines):
         if line.value in needed:
             lines.insert(0, line)
-            needed.update(line.parts)
-    constants = named([value for value, _ in writer.given.values() if value in needed and not value.text], set(tensors))
-    for value, name in constants.items():
-        value.text = f'p["{name}"]'
+            needed.update(line.values)
+    constants = {value: value.name for value, _ in writer.given.values() if value in needed and not value.text}
+    for value, name in named(constants, set(tensors)).items():
+        writer.values[value].text = f'p["{name}"]'
     arrays = {value.text[3:-2]: array for value, array in writer.given.values() if value.text}
-    return layout(lines, result, gradients), arrays
+    return layout(writer, lines, result, gradients), arrays
