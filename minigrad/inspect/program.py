@@ -269,7 +269,7 @@ class Run:
 
 
 def named(wished: Mapping[str, str], taken: set[str]) -> dict[str, str]:
-    """A name for each value, like the one that is wished, and none of those `taken`."""
+    """A name for each value, like the one that is wished, and none of those `taken`, to which it is added."""
     names: dict[str, str] = {}
     for value, name in wished.items():
         base = re.sub(r"\W", "_", name.rpartition(".")[2]) or "t"
@@ -370,8 +370,8 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
         if line.value in needed:
             lines.insert(0, line)
             needed.update(line.values)
-    constants = {value: value.name for value, _ in writer.given.values() if value in needed and not value.text}
-    for value, name in named(constants, set(tensors)).items():
-        writer.values[value].text = f'p["{name}"]'
+    constants = {str(value): value.name for value, _ in writer.given.values() if value in needed and not value.text}
+    for key, name in named(constants, set(tensors)).items():
+        writer.values[key].text = f'p["{name}"]'
     arrays = {value.text[3:-2]: array for value, array in writer.given.values() if value.text}
     return layout(writer, lines, result, gradients), arrays
