@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from io import BytesIO
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from transformer.cli.unknown import tell_unknown
 from transformer.data.batches import collate
 from transformer.explore.history import double
 from transformer.explore.translation import examples_of
-from transformer.finite import unwarned
+from transformer.finite import overflow, unwarned
 from transformer.training.files import write_output
 from transformer.training.threads import suitable_products
 from transformer.translator import Translator
@@ -70,6 +71,8 @@ def write_out(folder: Path, source: str, target: str | None, out: Path, checkpoi
         raise click.UsageError(str(error)) from error
     batch = collate(examples, [0])
     with suitable_products(model.config), unwarned():
+        if not math.isfinite(model.loss(batch.source, batch.target[:, 1:]).item()):
+            raise overflow(model, "loss")
         text, arrays = program(lambda: model.loss(batch.source, batch.target[:, 1:]), model)
     written = translator.target_tokenizer.decode(examples[0][1])
     packed = BytesIO()

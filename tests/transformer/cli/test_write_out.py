@@ -13,6 +13,7 @@ from tests.transformer.commands import call, refused
 from transformer.data.batches import collate
 from transformer.explore.history import double
 from transformer.explore.translation import examples_of
+from transformer.model import Transformer
 from transformer.translator import Translator
 
 ALONE = """\
@@ -72,4 +73,11 @@ def test_it_replaces_what_it_wrote_and_nothing_else(run, tmp_path, monkeypatch):
 def test_refused(run, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in refused("write-out", run, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loss_that_is_not_finite_is_no_program(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Transformer, "loss", lambda model, source, labels: mg.Tensor(np.inf))
+    assert "loss" in refused("write-out", run, "one", "二")
     assert list(tmp_path.iterdir()) == []
