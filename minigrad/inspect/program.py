@@ -9,9 +9,9 @@ from __future__ import annotations
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial, partialmethod
+from functools import partialmethod
 from itertools import count, groupby
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from minigrad.engine.node import Node
 from minigrad.engine.primitive import Primitive, only_definitions
-from minigrad.engine.watch import watch
+from minigrad.engine.watch import span, watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
 from minigrad.inspect.lines import FUNCTIONS, PACKAGE
 from minigrad.nn import Module
@@ -31,30 +31,42 @@ METHODS = re.findall(r"\w+", "argmax argmin argsort astype copy cumsum flatten m
                              "squeeze std sum swapaxes take transpose var")
 
 
-@dataclass(eq=False)
-class Value:
-    """An array of the program, or a tuple of numbers in it.
+class Value(str):
+    """An array of the program, or a tuple of numbers in it; as a string, what stands for it in a line: ⟨7⟩.
 
     Attributes:
         name: what it should be called, "" if nobody said.
         shape: its shape.
-        line: what makes it, text and values.
-        change: a line that changes it in place then.
-        frame: what it was made in.
-        text: of what is not made by a line: how it is written.
+        text: of what no line makes: how it is written.
     """
 
     name: str
-    shape: tuple[int, ...] = ()
-    line: Sequence[Any] = ()
-    change: Sequence[Any] = ()
-    frame: Frame | None = None
-    text: str = ""
+    shape: tuple[int, ...]
+    text: str
+
+
+@dataclass
+class Line:
+    """A line that makes a value, or `changes` it in place.
+
+    Attributes:
+        template: its text, with values that have no name yet.
+        frame: what it runs in.
+    """
+
+    value: Value
+    template: str
+    frame: Frame | None
+    changes: bool
 
     @property
-    def needs(self) -> list[Value]:
-        """The values in its lines, one after the other."""
-        return [part for part in (*self.line, *self.change) if isinstance(part, Value) and part is not self]
+    def values(self) -> list[str]:
+        """All that occur in it."""
+        return re.findall("⟨[0-9]+⟩", self.template)
+
+    def text(self, names: Mapping[str, str]) -> str:
+        """The line, with these names."""
+        return re.sub("⟨[0-9]+⟩", lambda found: names[found[0]], self.template)
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -63,29 +75,31 @@ class Traced(np.ndarray[Any, Any]):
     traced: Value
     writer: Writer
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, out: Any = (), **options: Any) -> Any:
-        if out:  # x -= y
-            out[0][...] = self.__array_ufunc__(ufunc, method, *args, **options)
-            return out[0]
-        name, made = ufunc.__name__, getattr(ufunc, method)(*bare(args), **bare(options))
-        text = f"np.{name}" if getattr(np, name, None) is ufunc else f"special.{name}"
-        if method == "at":
-            return self.writer.change(args[0], f"{text}.at", *call(args))
-        if method != "__call__":
-            return self.writer.made(made, f"{text}.{method}", *call(args, options))
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
+        made, out = getattr(ufunc, method)(*bare(args), **bare(options)), options.pop("out", ())
+        name, write = f"{ufunc.__name__}.{method}".removesuffix(".__call__"), self.writer
+        text = f"{'np' if hasattr(np, ufunc.__name__) else 'special'}.{name}({write.shown(*args, **options)})"
         if name in SYMBOLS and not options:
-            return self.writer.made(made, args[0], f" {SYMBOLS[name]} ", args[1])
-        return self.writer.made(made, text, *call(args, options))
+            text = f" {SYMBOLS[name]} ".join(map(write.shown, args))
+        if out:  # x -= y
+            return write.change(out[0], f"{out[0].traced}[...] = {text}")
+        return write.change(args[0], text) if method == "at" else write.made(made, text)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        return self.writer.made(function(*bare(args), **bare(options)), f"np.{function.__name__}", *call(args, options))
+        text = f"np.{function.__name__}({self.writer.shown(*args, **options)})"
+        return self.writer.made(function(*bare(args), **bare(options)), text)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.writer.made(bare(self)[bare(index)], self, *at(index))
+        return self.writer.made(bare(self)[bare(index)], self.writer.entry(self, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         bare(self)[bare(index)] = bare(value)
-        self.writer.change(self, self, *at(index), " = ", value)
+        self.writer.change(self, f"{self.writer.entry(self, index)} = {self.writer.shown(value)}")
+
+    @property
+    def mT(self) -> Any:
+        """With the last two axes exchanged."""
+        return self.writer.made(bare(self).mT, f"{self.traced}.mT")
 
 
 def _method(self: Traced, name: str, *args: Any, **options: Any) -> Any:
@@ -93,17 +107,11 @@ def _method(self: Traced, name: str, *args: Any, **options: Any) -> Any:
     if name == "astype" and made.dtype == self.dtype:
         return self.writer.trace(made, self.traced)
     shown = {key: value for key, value in options.items() if value is not None and value is not False}
-    return self.writer.made(made, self, f".{name}", *call(args, shown))
-
-
-def _view(name: str, self: Traced) -> Any:
-    return self.writer.made(getattr(bare(self), name), self, f".{name}")
+    return self.writer.made(made, f"{self.traced}.{name}({self.writer.shown(*args, **shown)})")
 
 
 for _name in METHODS:
     setattr(Traced, _name, partialmethod(_method, _name))
-for _name in ("T", "mT"):
-    setattr(Traced, _name, property(partial(_view, _name)))
 
 
 def bare(value: Any) -> Any:
@@ -115,32 +123,21 @@ def bare(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, Traced) else value
 
 
-def call(args: Iterable[Any], options: Mapping[str, Any] = {}) -> list[Any]:
-    """Arguments as pieces of a line: text, and operands."""
-    operands = [("", arg) for arg in args] + [(f"{name}=", value) for name, value in options.items()]
-    pieces = [piece for name, value in operands
-              for piece in (", ", name, repr(value) if isinstance(value, str) else value)]
-    return ["(", *pieces[1:], ")"]
-
-
-def at(index: Any) -> list[Any]:
-    """An index in brackets, as pieces of a line."""
-    return ["[", *call(index if isinstance(index, tuple) else (index,))[1:-1], "]"]
-
-
 class Writer(FrameWatcher):
     """Writes the lines.
 
     Attributes:
-        values: in the order in which they were made.
-        given: those that are not made, and the arrays, by the arrays' ids.
+        lines: in the order in which they ran.
+        values: by what stands for them in lines.
+        given: the values that are not made, and their arrays, by the arrays' ids.
     """
 
     buffers = False  # what is added into them in place would not be seen
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.values: list[Value] = []
+        self.lines: list[Line] = []
+        self.values: dict[str, Value] = {}
         self.given: dict[int, tuple[Value, Any]] = {}
         self.kind = type("Traced", (Traced,), {"writer": self})
         self.place: Any = None  # the line of source of the last value
@@ -151,48 +148,64 @@ class Writer(FrameWatcher):
         traced.traced = value
         return traced
 
+    def value(self, name: str, shape: tuple[int, ...] = (), text: str = "") -> Value:
+        """A new value."""
+        value = Value(f"⟨{len(self.values)}⟩")
+        value.name, value.shape, value.text = name, shape, text
+        self.values[value] = value
+        return value
+
     def give(self, array: Any, name: str) -> Value:
         """The value of an array that the program does not make."""
-        return self.given.setdefault(id(array), (Value(name, array.shape), array))[0]
+        if id(array) not in self.given:
+            self.given[id(array)] = self.value(name, array.shape), array
+        return self.given[id(array)][0]
 
-    def shown(self, piece: Any) -> list[Any]:
-        """A piece of a line as text and values."""
-        if isinstance(piece, (str, Value)):
-            return [piece]
-        if isinstance(piece, Traced):
-            return [piece.traced]
-        if isinstance(piece, np.ndarray) and piece.ndim:
-            return [self.give(piece, "constant")]
-        if isinstance(piece, slice):
-            return [":".join("" if part is None else str(part) for part in (piece.start, piece.stop, piece.step))]
-        if isinstance(piece, tuple) and all(type(part) is int for part in piece):
-            return [Value("shape", text=repr(piece))]
-        if isinstance(piece, (tuple, list)):
-            brackets = "[]" if isinstance(piece, list) else ("(", ",)")
-            return [part for one in (brackets[0], *call(piece)[1:-1], brackets[1]) for part in self.shown(one)]
-        if isinstance(piece, (np.dtype, type)):
-            return [f"np.{np.dtype(piece)}"]
-        text = repr(piece[()] if isinstance(piece, np.ndarray) else piece).replace("Ellipsis", "...")
-        return [re.sub(r"\b(inf|nan)\b", r"np.\1", text)]
+    def shown(self, *args: Any, **options: Any) -> str:
+        """Arguments as they stand in a line."""
+        return ", ".join([*map(self.one, args), *[f"{name}={self.one(value)}" for name, value in options.items()]])
 
-    def made(self, made: Any, *pieces: Any) -> Any:
+    def entry(self, array: Traced, index: Any) -> str:
+        """``array[index]``."""
+        return f"{array.traced}[{self.shown(*index if isinstance(index, tuple) else (index,))}]"
+
+    def one(self, arg: Any) -> str:
+        """An argument as it stands in a line."""
+        if isinstance(arg, Traced):
+            return arg.traced
+        if isinstance(arg, np.ndarray) and arg.ndim:
+            return self.give(arg, "constant")
+        if isinstance(arg, slice):
+            bounds = ["" if part is None else str(part) for part in (arg.start, arg.stop, arg.step)]
+            return ":".join(bounds).removesuffix(":")
+        if isinstance(arg, tuple) and all(type(part) is int for part in arg):
+            return self.value("shape", text=repr(arg))
+        if isinstance(arg, (tuple, list)):
+            return f"[{self.shown(*arg)}]" if isinstance(arg, list) else f"({self.shown(*arg)},)"
+        if isinstance(arg, (np.dtype, type)):
+            return f"np.{np.dtype(arg)}"
+        text = repr(arg[()] if isinstance(arg, np.ndarray) else arg).replace("Ellipsis", "...")
+        return re.sub(r"\b(inf|nan)\b", r"np.\1", text)
+
+    def write(self, value: Value, text: str, changes: bool) -> None:
+        """Add a line."""
+        self.lines.append(Line(value, text, self.running[-1] if self.running else None, changes))
+
+    def made(self, made: Any, text: str) -> Any:
         """What NumPy made, traced; anything but an array as it is."""
         if not isinstance(made, (np.ndarray, np.generic)):
             return made
-        frame = self.running[-1] if self.running else None
-        name, place = source_name(frame)
-        if place == self.place and self.values[-1].name == name:  # the last value of a line of source has its name
-            self.values[-1].name = ""
-        self.place = place
-        self.values.append(Value(name, made.shape, [part for piece in pieces for part in self.shown(piece)], (), frame))
-        return self.trace(made, self.values[-1])
+        value, place = self.value("", made.shape), self.place
+        value.name, self.place = source_name()
+        if place == self.place and self.lines[-1].value.name == value.name:  # only the last of a line has its name
+            self.lines[-1].value.name = ""
+        self.write(value, f"{value} = {text}", False)
+        return self.trace(made, value)
 
-    def change(self, array: Traced, *pieces: Any) -> None:
-        """`array` was changed in place, by a line in which it occurs: from now on it is another value."""
-        before = array.traced
-        array.traced = after = Value(before.name, before.shape, [before], (), before.frame)
-        after.change = [part for piece in pieces for part in self.shown(piece)]
-        self.values.append(after)
+    def change(self, array: Traced, text: str) -> Traced:
+        """`array`, which a line has changed in place."""
+        self.write(array.traced, text, True)
+        return array
 
     def before(self, what: Any, given: Any) -> None:
         """An operation gives names to constants; the gradient that rules get is that of a value with a name."""
@@ -214,102 +227,105 @@ class Writer(FrameWatcher):
             frame.note.name = frame.note.name or what.name
 
 
-def source_name(frame: Frame | None) -> tuple[str, Any]:
-    """The name that the running line of the program, or of minigrad.functional, assigns to; and where it is.
+def source_name() -> tuple[str, Any]:
+    """The name that the running line of minigrad.functional, or of the program, assigns to; and where the line is.
 
-    In a backward pass the program's has nothing to say.
+    What a function of minigrad.functional returns has the name that its caller gives it.
     """
     place: Any = sys._getframe(2)
-    while place.f_code.co_filename.startswith(PACKAGE) and not place.f_code.co_filename.startswith(FUNCTIONS):
+    while True:
+        file = place.f_code.co_filename
+        line = linecache.getline(file, place.f_lineno).strip()
+        passes = line.startswith("return ") if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)
+        if place.f_code is program.__code__ or not passes:
+            break
         place = place.f_back
-    file, number = place.f_code.co_filename, place.f_lineno
-    found = re.match(r"\s*([a-z]\w*) [-+*/@]?= ", linecache.getline(file, number))
-    own = file.startswith(FUNCTIONS) or frame is None or not frame.backward
-    return found[1] if found and own else "", (id(place), number)
+    found = re.match(r"([a-z]\w*) [-+*/@]?= ", line)
+    return found[1] if found else "", (id(place), place.f_lineno)
 
 
 # ------------------------------------------------------------------------- the text
 
 
-@dataclass
 class Run:
-    """Values that were made one after the other in one call of a module, by its forward or by its rules."""
+    """Lines that ran one after the other in one call of a module, by its forward or by its rules.
 
-    values: list[Value]
+    Attributes:
+        values: that it makes.
+        operands: the other values in its lines.
+        form: what it has in common with runs that compute the same of other values.
+    """
 
-    def __post_init__(self) -> None:
-        frame = self.values[0].frame
-        self.call = frame.modules[-1] if frame is not None and frame.modules else None
-        self.backward = frame is not None and frame.backward
-        self.operands = list(dict.fromkeys(
-            need for value in self.values for need in value.needs if need not in self.values))
-        # What it has in common with runs that compute the same of other values.
+    def __init__(self, lines: list[Line]) -> None:
+        frame = lines[0].frame
+        self.lines = lines
+        self.call = frame.modules[-1] if frame and frame.modules else None
+        self.backward = bool(frame and frame.backward)
+        self.values = [line.value for line in lines if not line.changes]
+        found = dict.fromkeys(value for line in lines for value in line.values)
+        self.operands = [value for value in found if value not in self.values]
         names = {value: f"v{i}" for i, value in enumerate((*self.operands, *self.values))}
-        self.form = str((self.call and self.call.note, self.backward, self.lines(names)))
-
-    def lines(self, names: Mapping[Value, str]) -> list[str]:
-        """The lines that make its values."""
-        return [text for value in self.values for text in (
-            f"{names[value]} = {joined(value.line, names)}", joined(value.change, names)) if text]
+        self.form = self.call and self.call.note, self.backward, *[line.text(names) for line in lines]
 
 
-def joined(parts: Iterable[Any], names: Mapping[Value, str]) -> str:
-    """Parts of a line as text."""
-    return "".join(part if isinstance(part, str) else names[part] for part in parts)
-
-
-def named(values: Iterable[Value], taken: set[str]) -> dict[Value, str]:
-    """A name for each value that is none of those `taken`, and is from now on."""
-    names = {}
-    for value in values:
-        base = re.sub(r"\W", "_", value.name.rpartition(".")[2]) or "t"
+def named(wished: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+    """A name for each value, like the one that is wished, and none of those `taken`, to which it is added."""
+    names: dict[str, str] = {}
+    for value, name in wished.items():
+        base = re.sub(r"\W", "_", name.rpartition(".")[2]) or "t"
         tries = (base if n == 1 else f"{base}_{n}" for n in count(1))
         names[value] = next(name for name in tries if name not in taken)
         taken.add(names[value])
     return names
 
 
-def layout(values: list[Value], loss: Value, gradients: Mapping[str, Value]) -> str:
+def layout(writer: Writer, lines: list[Line], loss: Value, gradients: Mapping[str, Value]) -> str:
     """The program: a function for each kind of run that there is several times, and ``step(p)``."""
-    runs = [Run(list(group)) for _, group in groupby(values, lambda value: (
-        value.frame and value.frame.modules[-1:], value.frame and value.frame.backward))]
+    runs = [Run(list(group)) for _, group in groupby(lines, lambda line: (
+        line.frame and line.frame.modules[-1:], line.frame and line.frame.backward))]
     used = {loss, *gradients.values(), *[operand for run in runs for operand in run.operands]}
-    alike: dict[str, list[Run]] = {}
+    alike: dict[Any, list[Run]] = {}
     for run in runs:
         alike.setdefault(run.form, []).append(run)
-    taken, functions, calls = {"np", "special", "step", "p"}, [], dict[str, tuple[str, list[int], list[int]]]()
-    for form, group in alike.items():
-        first, call = group[0], group[0].call
-        if call is None or len(group) == 1 or len(first.values) == 1:
-            continue
-        kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", call.note).lower() + ("_backward" if first.backward else "")
-        [function] = named([Value(kind)], taken).values()
-        asked = [i for i, operand in enumerate(first.operands)  # a tuple of numbers only if it is not always the same
-                 if operand.name != "shape" or len({run.operands[i].text for run in group}) > 1]
+    folded = {form: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", form[0]).lower() + "_backward" * form[1]
+              for form, group in alike.items() if form[0] and len(group) > 1 and len(group[0].lines) > 1}
+    names: dict[Any, str] = named(folded | {
+        value: value.name for run in runs for value in run.values if run.form not in folded or value in used},
+        {"np", "special", "step", "p"})
+    texts = {key: value.text for key, value in writer.values.items() if value.text}
+    names |= texts
+    text, calls = ["import numpy as np"], dict[Run, str]()
+    for form in folded:
+        first, group = alike[form][0], alike[form]
+        # An argument for each operand, but for numbers that are the same in all; one for operands that always agree.
+        rows = [[texts.get(run.operands[i], run.operands[i]) for run in group] for i in range(len(first.operands))]
+        asked = [i for i, row in enumerate(rows)
+                 if rows.index(row) == i and (writer.values[first.operands[i]].name != "shape" or len(set(row)) > 1)]
         given = [i for i in range(len(first.values)) if any(run.values[i] in used for run in group)]
-        calls[form] = function, asked, given
-        arguments = [first.operands[i] for i in asked]
-        names = {operand: operand.text for operand in first.operands} | named([*arguments, *first.values], {"np"})
-        functions += [f"def {function}({', '.join(names[argument] for argument in arguments)}):",
-                      *(f"    {line}" for line in first.lines(names)),
-                      f"    return {', '.join(names[first.values[i]] for i in given)}", "", ""]
-    names = named([value for run in runs for value in run.values if run.form not in calls or value in used], taken)
-    names |= {value: value.text for value in used if value.text}
-    body = []
+        inner = [first.operands[i] for i in asked] + first.values
+        own = texts | named({value: writer.values[value].name for value in inner}, {"np", "special"})
+        own |= {first.operands[i]: own[first.operands[rows.index(row)]] for i, row in enumerate(rows)}
+        text += ["", "", f"def {names[form]}({', '.join(own[first.operands[i]] for i in asked)}):",
+                 *[f"    {line.text(own)}" for line in first.lines],
+                 f"    return {', '.join(own[first.values[i]] for i in given)}"]
+        for run in group:
+            made = ", ".join(names.get(run.values[i], "_") for i in given) or "_"
+            calls[run] = f"{made} = {names[form]}({', '.join(names[run.operands[i]] for i in asked)})"
+    text += ["", "", "def step(p):"]
     for run in runs:
-        if run.backward and "# the backward" not in body:
-            body += ["", "# the backward"]
-        title = "" if run.call is None else f"# {run.call.name} ({run.call.note})"
-        if run.form in calls:
-            function, asked, given = calls[run.form]
-            body.append(f"{', '.join(names.get(run.values[i], '_') for i in given)} = "
-                        f"{function}({', '.join(names[run.operands[i]] for i in asked)})  {title}")
+        if run.backward and "    # the backward" not in text:
+            text += ["", "    # the backward"]
+        title = f"# {run.call.name} ({run.call.note})" if run.call else ""
+        if run in calls:
+            text.append(f"    {calls[run]}  {title}")
         else:
-            lines = [f"{line}  # {value.shape}" for value in run.values for line in Run([value]).lines(names)]
-            body += ["", title, *lines] if title else lines
-    body += [f"return {names[loss]}, {{", *[f'    "{name}": {names[value]},' for name, value in gradients.items()], "}"]
-    text = "\n".join([*functions, "def step(p):", *(f"    {line}".rstrip() for line in body), ""])
-    return "\n".join(["import numpy as np", *["from scipy import special"] * ("special." in text), "", "", text])
+            text += ["", f"    {title}"] if title else []
+            text += [f"    {line.text(names)}  # {line.value.shape}" for line in run.lines]
+    results = [f'        "{name}": {names[value]},' for name, value in gradients.items()]
+    text += [f"    return {names[loss]}, {{", *results, "    }", ""]
+    if any("special." in line for line in text):
+        text.insert(1, "from scipy import special")
+    return "\n".join(text)
 
 
 def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -342,19 +358,20 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
             value.text, tensor._data = f'p["{name}"]', writer.trace(tensor._data, value)
         with only_definitions(), watch(writer):
             loss = function()
-            result, start = loss._data.traced, np.ones_like(loss._data)
-            result.name, start.traced.name = "loss", "d_loss"
-            backward(loss, start, receive=receive)
+            with span("backward"):
+                result, start = loss._data.traced, np.ones_like(loss._data)
+                result.name, start.traced.name = "loss", "d_loss"
+                backward(loss, start, receive=receive)
     finally:
         for tensor, data in zip(tensors.values(), before, strict=True):
             tensor._data = data
-    needed, stack = set[Value](), [result, *gradients.values()]
-    while stack:
-        if (value := stack.pop()) not in needed:
-            needed.add(value)
-            stack += value.needs
-    constants = named([value for value, _ in writer.given.values() if value in needed and not value.text], set(tensors))
-    for value, name in constants.items():
-        value.text = f'p["{name}"]'
+    needed, lines = {result, *gradients.values()}, list[Line]()
+    for line in reversed(writer.lines):
+        if line.value in needed:
+            lines.insert(0, line)
+            needed.update(line.values)
+    constants = {str(value): value.name for value, _ in writer.given.values() if value in needed and not value.text}
+    for key, name in named(constants, set(tensors)).items():
+        writer.values[key].text = f'p["{name}"]'
     arrays = {value.text[3:-2]: array for value, array in writer.given.values() if value.text}
-    return layout([value for value in writer.values if value in needed], result, gradients), arrays
+    return layout(writer, lines, result, gradients), arrays

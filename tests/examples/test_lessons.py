@@ -4,6 +4,7 @@ import ast
 import contextlib
 import io
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -212,3 +213,20 @@ def test_15_three_rules_are_those_of_the_optimisers(lesson):
     apart = lesson(15).names["apart"]
     assert apart["SGD"] == apart["momentum"] == 0
     assert apart["Adam"] < 1e-14  # it takes both corrections out of the arrays, and so rounds elsewhere
+
+
+def test_16_what_the_prose_quotes_stands_in_the_program(lesson):
+    run = lesson(16)
+    names = run.names
+    quoted = [line for text in run.read for line in re.findall(r"`(\w+ = [^`]+)`", text)]
+    assert quoted
+    assert all(line in names["functions"]["multi_head_attention_backward"] for line in quoted)
+    assert names["apart"] < 1e-13
+    assert names["measured"] == pytest.approx(names["gradients"][names["WEIGHT"]][0, 0], rel=1e-6)
+    forward, backward = names["ways"]
+    place = {name: i for i, name in enumerate(reversed(forward))}
+    free = re.compile(r"\.(query|key|value)$")
+    assert [name for name in backward if not free.search(name)] == sorted(
+        (name for name in backward if not free.search(name)), key=place.get)
+    assert {"weights", "weights_2", "weights_3"} < set(names["kept"])
+    assert not [name for name in names["kept"] if name.startswith("scores")]

@@ -1,4 +1,4 @@
-"""The commands: ``python -m transformer demo | train | translate | evaluate | explain | info``.
+"""The commands: ``python -m transformer demo | train | translate | evaluate | explain | write-out | info``.
 
     command.py      what all commands share: errors in one line, grouped help, --device and --threads
     streams.py      standard streams that are closed or broken
@@ -8,6 +8,7 @@
     translate.py    standard input to standard output
     evaluate.py     scores as JSON
     explain.py      backpropagation through attention, as a page or in the terminal
+    write_out.py    a sentence's loss and gradients as a program of NumPy
     info.py         what is in a folder
 """
 
@@ -24,11 +25,13 @@ from transformer.cli.explain import explain as explain_command
 from transformer.cli.info import info as info_command
 from transformer.cli.train import train as train_command
 from transformer.cli.translate import translate as translate_command
+from transformer.cli.write_out import write_out as write_out_command
 
 __all__ = ["main"]
 
 
-COMMANDS = [demo_command, train_command, translate_command, evaluate_command, explain_command, info_command]
+COMMANDS = [demo_command, train_command, translate_command, evaluate_command, explain_command, write_out_command,
+            info_command]
 
 
 @click.group(cls=Group, commands=COMMANDS, invoke_without_command=True)

@@ -62,7 +62,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03 --text --step dS
     """
-    _check_texts(source, target, *also)
+    check_texts(source, target, *also)
     replaced = False
     if html is None and not text:
         html, replaced = PAGE, PAGE.exists()
@@ -88,7 +88,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         raise click.UsageError(str(error)) from error
 
 
-def _check_texts(source: str, target: str | None, *also: str) -> None:
+def check_texts(source: str, target: str | None, *also: str) -> None:
     """Raise a UsageError for a text that is not UTF-8: its bytes arrive as lone surrogates, which no page can hold."""
     for name, given in (("SOURCE", source), ("TARGET", target or ""), *(("--also", text) for text in also)):
         if any("\ud800" <= character <= "\udfff" for character in given):

@@ -40,9 +40,8 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     sources = [source] if isinstance(source, str) else list(source)
     targets: list[str | None] = [target] if isinstance(target, str) else list(
         [None] * len(sources) if target is None else target)
-    _check_texts(sources, targets)
     with suitable_products(translator.model.config), random.fork(), unwarned():
-        examples = _examples(translator, sources, targets)
+        examples = examples_of(translator, sources, targets)
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
         traced, loss = backward_pass(model, batch.source, labels)
@@ -82,18 +81,23 @@ def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Ten
 
 def _check_texts(sources: list[str], targets: list[str | None]) -> None:
     if not sources:
-        raise ValueError("explain: there is no source text")
+        raise ValueError("there is no source text")
     if len(targets) != len(sources):
-        raise ValueError(f"explain: a target for each source expected, got {len(sources)} and {len(targets)}")
+        raise ValueError(f"a target for each source expected, got {len(sources)} and {len(targets)}")
     for number, text in enumerate(sources, start=1):
         if not text.strip():
-            raise ValueError(f"explain: source {number} is empty; give a text for the model to read")
+            raise ValueError(f"source {number} is empty; give a text for the model to read")
     if any(text is not None and not text.strip() for text in targets):
-        raise ValueError("explain: the target is empty; leave it out to explain what the model writes itself")
+        raise ValueError("the target is empty; leave it out to take what the model writes itself")
 
 
-def _examples(translator: Translator, sources: list[str], targets: list[str | None]) -> list[Example]:
-    """Token ids of each pair, as `encode_pairs` gives them."""
+def examples_of(translator: Translator, sources: list[str], targets: list[str | None]) -> list[Example]:
+    """Token ids of each pair, as `encode_pairs` gives them; None stands for the model's own translation.
+
+    Raises:
+        ValueError: an empty text, or not one target for each source.
+    """
+    _check_texts(sources, targets)
     config, examples = translator.model.config, []
     for source, target in zip(sources, targets, strict=True):
         # A translation that was cut off at the last position leaves no room for its end.

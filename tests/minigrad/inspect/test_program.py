@@ -112,9 +112,9 @@ import numpy as np
 def step(p):
     mul = p["x"] * p["y"]  # (2, 3)
     loss = mul.sum()  # ()
-    d_loss = np.ones_like(loss)  # ()
 
     # the backward
+    d_loss = np.ones_like(loss)  # ()
     d_mul = np.broadcast_to(d_loss, (2, 3))  # (2, 3)
     d_x = d_mul * p["y"]  # (2, 3)
     d_y = d_mul * p["x"]  # (2, 3)

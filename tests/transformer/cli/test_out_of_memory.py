@@ -14,6 +14,7 @@ from transformer.model import Transformer
     ("translate", ["--batch-size", 8, "--beam", 4], "lower --batch-size or --beam, or take a smaller model"),
     ("evaluate", ["--batch-size", 9], "lower --batch-size or --beam, or take a smaller model"),
     ("explain", ["a b", "--text"], "take a shorter text or a smaller model"),
+    ("write-out", ["a b", "a b"], "take a shorter text or a smaller model"),
 ])
 def test_commands_that_decode(command, given, lower, small_run, monkeypatch):
     monkeypatch.setattr(Transformer, "encode", too_much)

@@ -31,11 +31,12 @@ def test_every_command(cafe):
                 ["train", "--out", cafe, "--resume", "--quiet"],
                 ["info", cafe], ["info", cafe, "--verify"], ["translate", cafe],
                 ["evaluate", cafe, "--source", files[0], "--target", files[1]],
-                ["explain", cafe, "a b", "--html", f"{cafe}.html"]]
+                ["explain", cafe, "a b", "--html", f"{cafe}.html"], ["write-out", cafe, "a b", "--out", f"{cafe}.py"]]
     for command in commands:
         result = call(*command, standard_input="a b\n")
         assert result.exit_code == 0, (command, result.output, result.exception)
-    assert set(os.listdir(b".")) == {b"caf\xe9", *(b"caf\xe9" + end for end in (b".en", b".ja", b".json", b".html"))}
+    endings = b"", b".en", b".ja", b".json", b".html", b".py", b".npz"
+    assert set(os.listdir(b".")) == {b"caf\xe9" + ending for ending in endings}
     assert r"caf\udce9.en" in call("info", cafe).stdout
     assert "translate $'\\143\\141\\146\\351'\n" in call("train", "--out", cafe, "--resume", "--quiet").stdout
     os.remove(files[0])

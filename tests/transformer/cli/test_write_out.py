@@ -1,0 +1,83 @@
+"""The command ``write-out``: the program runs with NumPy alone and has the engine's loss and gradients."""
+
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import minigrad as mg
+
+from tests.transformer.commands import call, refused
+from transformer.data.batches import collate
+from transformer.explore.history import double
+from transformer.explore.translation import examples_of
+from transformer.model import Transformer
+from transformer.translator import Translator
+
+ALONE = """\
+import runpy, sys
+sys.modules.update(dict.fromkeys(("minigrad", "transformer", "cupy")))  # which would fail to import
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("target", [("二 一",), ()], ids=["wrong", "own"])
+def test_the_program_has_the_loss_and_the_gradients(run, target, tmp_path):
+    path = tmp_path / "step.py"
+    result = call("write-out", run, "three one", *target, "--out", path)
+    assert result.exit_code == 0, result.output
+    assert {file.name for file in tmp_path.iterdir()} == {"step.py", "step.npz"}
+    translator = Translator.load(run)
+    model, batch = double(translator.model), collate(examples_of(translator, ["three one"], list(target) or None), [0])
+    loss = model.loss(batch.source, batch.target[:, 1:])
+    names, tensors = zip(*model.named_parameters(), strict=True)
+    expected = dict(zip(names, mg.grad(loss, list(tensors)), strict=True))
+    value, gradients = runpy.run_path(str(path))["step"](dict(np.load(tmp_path / "step.npz")))
+    assert value == pytest.approx(loss.item(), rel=1e-11)
+    assert gradients.keys() == expected.keys()
+    largest = max(float(abs(gradient.numpy()).max()) for gradient in expected.values())
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(gradients[name], gradient.numpy(), rtol=1e-9, atol=1e-12 * largest, err_msg=name)
+    done = subprocess.run([sys.executable, "-I", "-W", "error", "-c", ALONE, path], text=True, encoding="utf-8",
+                          capture_output=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    *lines, last = done.stdout.splitlines()
+    assert float(last.removeprefix("loss ")) == pytest.approx(loss.item(), rel=1e-11)
+    norms = {line.split()[0]: float(line.split()[-1]) for line in lines}
+    assert norms == pytest.approx({name: np.linalg.norm(gradient.numpy()) for name, gradient in expected.items()},
+                                  rel=1e-5, abs=1e-12 * largest)
+
+
+def test_it_replaces_what_it_wrote_and_nothing_else(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for source in ("one", "two"):
+        assert call("write-out", run, source).exit_code == 0
+        assert f"'{source}'" in (tmp_path / "step.py").read_text(encoding="utf-8").splitlines()[0]
+    (tmp_path / "step.py").write_text("mine", encoding="utf-8")
+    assert "is there already" in refused("write-out", run, "one")
+    assert (tmp_path / "step.py").read_text(encoding="utf-8") == "mine"
+    (tmp_path / "step.py").unlink()
+    assert "is there already" in refused("write-out", run, "one")  # the arrays of another program
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["  "], "the source is empty"),
+    (["one", "  "], "the target is empty"),
+    (["one " * 8], "source has 9 tokens"),
+    (["one \udcff"], "SOURCE is not UTF-8"),
+    (["one", "--out", "step.txt"], "ends in .py"),
+    (["one", "--out", "nowhere/step.py"], "there is no folder nowhere"),
+])
+def test_refused(run, arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert message in refused("write-out", run, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loss_that_is_not_finite_is_no_program(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Transformer, "loss", lambda model, source, labels: mg.Tensor(np.inf))
+    assert "loss" in refused("write-out", run, "one", "二")
+    assert list(tmp_path.iterdir()) == []
