@@ -11,7 +11,8 @@ nothing: attention treats their queries like those of one text, and a mask says 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ class Cache:
 
     def __getitem__(self, number: int) -> LayerCache:
         while len(self.layers) <= number:
-            self.layers.append(LayerCache(self))
+            self.layers.append(LayerCache(Kept(self, True), Kept(self, False)))
         return self.layers[number]
 
     def begin(self, ids: Any) -> int:
@@ -114,17 +115,16 @@ class Cache:
             seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
             self.seen = seen[texts[:, None], parents]
         if not np.array_equal(texts, np.arange(self.texts)):
-            for layer in self.layers:
-                layer.tokens.select(texts)
-                layer.memory.select(texts)
+            for kept in chain(*self.layers):
+                kept.select(texts)
         self.texts, self.hypotheses = parents.shape
 
 
-class LayerCache:
+class LayerCache(NamedTuple):
     """What the cache has for one layer: `Kept` keys and values of its attention to tokens, and of that to a memory."""
 
-    def __init__(self, cache: Cache) -> None:
-        self.tokens, self.memory = Kept(cache, True), Kept(cache, False)
+    tokens: Kept
+    memory: Kept
 
 
 class Kept:
@@ -162,8 +162,8 @@ class Kept:
         if self.grows or not self.buffers:
             self._append([self._together(x) for x in make()])
         mask = self.cache.mask(mask, device_of(queries)) if self.grows else mask
-        parts = (queries, *(buffer[:, :, :self.used] for buffer in self.buffers))
-        heads = F.scaled_dot_product_attention(*map(as_tensor, parts), mask, **options)
+        keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
+        heads = F.scaled_dot_product_attention(as_tensor(queries), keys, values, mask, **options)
         return as_tensor(join_heads(heads.data).reshape((rows, length, -1)))
 
     def _together(self, x: Any) -> Any:

@@ -54,13 +54,16 @@ class MultiHeadAttention(nn.Module):
             ValueError: a cache, where weights are asked for.
         """
         dropout = self.p if self.training else 0.0
-        if cache is not None and not return_weights:
-            queries = split_heads(self.query(tap("query_input", query)).data, self.num_heads)  # arrays: no gradient
-            return tap("output", self.output(cache.attend(queries, lambda: (
-                split_heads(self.key(tap("key_input", key)).data, self.num_heads),
-                split_heads(self.value(tap("value_input", value)).data, self.num_heads)), mask, dropout_p=dropout)))
         if cache is not None:
-            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+            if return_weights:
+                raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+
+            def split(projection: nn.Linear, name: str, x: Tensor) -> Any:  # arrays: there is no gradient
+                return split_heads(projection(tap(name, x)).data, self.num_heads)
+
+            context = cache.attend(split(self.query, "query_input", query), lambda: (
+                split(self.key, "key_input", key), split(self.value, "value_input", value)), mask, dropout_p=dropout)
+            return tap("output", self.output(context))
         # K W_K and V W_V: (B, S, D); Q W_Q: (B, T, D)
         keys = self.key(tap("key_input", key))
         values = self.value(tap("value_input", value))

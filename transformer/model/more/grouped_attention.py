@@ -95,7 +95,7 @@ class GroupedQueryAttention(nn.Module):
         queries = split_heads(self.query(tap("query_input", query)), self.num_heads)  # (B, H, T, head_dim)
         if self.rotary is not None:
             queries = self.rotary(queries, past + earlier)
-        options = {"dropout_p": self.p if self.training else 0.0, "enable_gqa": True}
+        options: dict[str, Any] = {"dropout_p": self.p if self.training else 0.0, "enable_gqa": True}
         context = (join_heads(F.scaled_dot_product_attention(queries, *made(), mask, **options)) if cache is None else
                    cache.attend(queries, made, mask, **options))
         return tap("output", self.output(tap("concatenated", context)))
