@@ -135,16 +135,16 @@ class Search:
         candidates = (self.totals[:, :, None] + gained).reshape(batch, -1)
         # Stable: equally probable candidates stay in the order of parent and token.
         best = np.argsort(-candidates, axis=1, kind="stable")[:, :self.size]
-        parents, totals = best // choices, np.take_along_axis(candidates, best, axis=1)
-        tokens = np.take_along_axis(tokens.reshape(batch, -1), best, axis=1)
+        row = np.arange(batch)[:, None]
+        parents, totals, tokens = best // choices, candidates[row, best], tokens.reshape(batch, -1)[row, best]
         limits = self.steps.limits[self.texts]
         at_limit = limits == self.steps.said.shape[2] + 1
         possible, ends = totals > -math.inf, tokens == self.steps.end
-        for row in np.flatnonzero(at_limit | ends.any(axis=1) | ~possible.any(axis=1)).tolist():
-            for place in np.flatnonzero(possible[row] & (ends[row] | at_limit[row])).tolist():
-                said = self.steps.said[row, parents[row, place]].tolist()
-                self._add(self.texts[row], said, tokens[row, place], float(totals[row, place]))
-            if not (possible[row].any() or self.finished[self.texts[row]]):
+        for text in np.flatnonzero(at_limit | ends.any(axis=1) | ~possible.any(axis=1)).tolist():
+            for place in np.flatnonzero(possible[text] & (ends[text] | at_limit[text])).tolist():
+                said = self.steps.said[text, parents[text, place]].tolist()
+                self._add(self.texts[text], said, tokens[text, place], float(totals[text, place]))
+            if not (possible[text].any() or self.finished[self.texts[text]]):
                 raise nothing_left()
 
         is_open = possible & ~ends
@@ -154,9 +154,9 @@ class Search:
         hope = self.score(totals.max(axis=1), limits)
         order = remaining(~at_limit & (hope > self.to_beat[self.texts]))
         first = np.argsort(~is_open, axis=1, kind="stable")[order, :max(1, is_open.sum(axis=1).max())]  # the open ones
-        self.texts, self.totals = self.texts[order], np.take_along_axis(totals[order], first, axis=1)
-        self.steps.go_on(np.take_along_axis(tokens[order], first, axis=1),
-                         np.take_along_axis(parents[order], first, axis=1), order)
+        row = order[:, None]
+        self.texts, self.totals = self.texts[order], totals[row, first]
+        self.steps.go_on(tokens[row, first], parents[row, first], order)
 
     def _add(self, text: int, said: list[int], token: int, log_probability: float) -> None:
         """Add a hypothesis that `token` ends or that is at its limit."""

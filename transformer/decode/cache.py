@@ -11,13 +11,16 @@ nothing: attention treats their queries like those of one text, and a mask says 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minigrad import Tensor, is_grad_enabled
+from minigrad import functional as F
 from minigrad.device import asarray_on, device_of, on_device_of, to_device, xp
+from minigrad.functional.attention import join_heads
 from minigrad.functional.embedding import integer_ids
 from minigrad.tensor import as_tensor
 
@@ -47,13 +50,13 @@ class Cache:
         self.texts = 0
         self.hypotheses = 1  # K
         self.layers: list[LayerCache] = []
-        self.places = np.empty(0, np.int64)  # the place in its text of each entry of the buffers
+        self.places: list[int] = []  # the place in its text of each entry of the buffers
         self.seen: NDArray[np.bool_] | None = None  # the entries that each hypothesis sees, (B, K, entries); None: all
         self._masks: tuple[Any, Any] | None = None  # the last mask of this reading, and what became of it
 
     def __getitem__(self, number: int) -> LayerCache:
         while len(self.layers) <= number:
-            self.layers.append(LayerCache(self))
+            self.layers.append(LayerCache(Kept(self, True), Kept(self, False)))
         return self.layers[number]
 
     def begin(self, ids: Any) -> int:
@@ -71,7 +74,7 @@ class Cache:
             raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
                              f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
         self.past, self.length, self._masks = self.length, length, None
-        self.places = np.append(self.places, np.repeat(np.arange(self.past, length), self.hypotheses))
+        self.places += [place for place in range(self.past, length) for _ in range(self.hypotheses)]
         if self.seen is not None:
             itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
             self.seen = np.concatenate([self.seen, itself], axis=2)
@@ -105,24 +108,23 @@ class Cache:
         Raises:
             TypeError, IndexError: no indices of texts, such as a boolean mask.
         """
-        texts = integer_ids(texts, "Cache: the numbers of texts", self.texts)
+        texts = integer_ids(texts, "Cache: the numbers of texts", self.texts or None)
         if parents is None:
             parents = np.broadcast_to(np.arange(self.hypotheses), (len(texts), self.hypotheses))
         if self.seen is not None or parents.shape[1] > 1:
             seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
             self.seen = seen[texts[:, None], parents]
         if not np.array_equal(texts, np.arange(self.texts)):
-            for layer in self.layers:
-                layer.tokens.select(texts)
-                layer.memory.select(texts)
+            for kept in chain(*self.layers):
+                kept.select(texts)
         self.texts, self.hypotheses = parents.shape
 
 
-class LayerCache:
+class LayerCache(NamedTuple):
     """What the cache has for one layer: `Kept` keys and values of its attention to tokens, and of that to a memory."""
 
-    def __init__(self, cache: Cache) -> None:
-        self.tokens, self.memory = Kept(cache, True), Kept(cache, False)
+    tokens: Kept
+    memory: Kept
 
 
 class Kept:
@@ -143,42 +145,49 @@ class Kept:
         """The number of tokens before those that are being read."""
         return self.cache.past
 
-    def extended(self, make: Callable[[], Sequence[Tensor]], mask: Any) -> tuple[Tensor, Tensor, Any]:
-        """All keys and values, (B, H, entries, ·) each, with those that `make` makes of new tokens, (B · K, H, T, ·).
+    def attend(self, queries: Any, make: Callable[[], Sequence[Any]], mask: Any, **options: Any) -> Tensor:
+        """The attention of all heads to all keys and values, joined: (B · K, T, ·).
 
-        The third result is the `mask` for them, which is broadcastable to (B, H, K · T, entries).
+        Args:
+            queries: of new tokens, a tensor or a raw array (B · K, H, T, ·).
+            make: makes the keys and values of new tokens, (B · K, H, T, ·) each, or of the memory.
+            mask: which keys the queries see, broadcastable to (B · K, H, T, tokens).
+            options: of `scaled_dot_product_attention`.
 
         Raises:
             ValueError: an attention that is called more than once, or not at each reading.
         """
+        rows, _, length, _ = queries.shape
+        queries = self._together(queries)
         if self.grows or not self.buffers:
-            self._append([self.together(x).data for x in make()])
+            self._append([self._together(x) for x in make()])
+        mask = self.cache.mask(mask, device_of(queries)) if self.grows else mask
         keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
-        return keys, values, self.cache.mask(mask, keys.device) if self.grows else mask
+        heads = F.scaled_dot_product_attention(as_tensor(queries), keys, values, mask, **options)
+        return as_tensor(join_heads(heads.data).reshape((rows, length, -1)))
 
-    def together(self, x: Tensor) -> Tensor:
-        """The heads of all hypotheses of each text, which share its keys: (B · K, H, T, ·) → (B, H, K · T, ·)."""
-        texts, hypotheses = self.cache.texts, self.cache.hypotheses
-        if hypotheses == 1:
-            return x
-        apart = x.reshape((texts, hypotheses, *x.shape[1:])).swapaxes(1, 2)  # (B, H, K, T, ·)
-        return apart.reshape((texts, x.shape[1], -1, x.shape[3]))
+    def _together(self, x: Any) -> Any:
+        """The heads of all hypotheses of each text, which share its keys: (B · K, H, T, ·) → raw (B, H, K · T, ·)."""
+        raw = x.data if isinstance(x, Tensor) else x
+        if self.cache.hypotheses == 1:
+            return raw
+        apart = raw.reshape((self.cache.texts, self.cache.hypotheses, *x.shape[1:])).swapaxes(1, 2)  # (B, H, K, T, ·)
+        return apart.reshape((len(apart), x.shape[1], -1, x.shape[3]))
 
     def _append(self, made: list[Any]) -> None:
-        end = self.used + made[0].shape[2]
-        if self.grows and end != len(self.cache.places):
-            raise ValueError(f"Cache: an attention has keys of {end} tokens, and the model has read "
+        start, self.used = self.used, self.used + made[0].shape[2]
+        if self.grows and self.used != len(self.cache.places):
+            raise ValueError(f"Cache: an attention has keys of {self.used} tokens, and the model has read "
                              f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
         with on_device_of(made[0]):
-            if not self.buffers or self.buffers[0].shape[2] < end:
-                room = max(end, 2 * self.used, FIRST_ROOM) if self.grows else end
+            if not self.buffers or self.buffers[0].shape[2] < self.used:
+                room = max(self.used, 2 * start, FIRST_ROOM) if self.grows else self.used
                 larger = [xp(x).empty((*x.shape[:2], room, x.shape[3]), x.dtype) for x in made]
                 for new, old in zip(larger, self.buffers, strict=False):
-                    new[:, :, :self.used] = old[:, :, :self.used]
+                    new[:, :, :start] = old[:, :, :start]
                 self.buffers = larger
             for buffer, x in zip(self.buffers, made, strict=True):
-                buffer[:, :, self.used:end] = x
-        self.used = end
+                buffer[:, :, start:self.used] = x
 
     def select(self, texts: NDArray[np.int64]) -> None:
         """Make these texts the batch. One that does not grow changes in place, by the rows that move."""

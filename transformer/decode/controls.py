@@ -74,6 +74,9 @@ class Controls:
             out = F.log_softmax(logits)
             for token in never:
                 out[:, token] = -math.inf
+            [must] = (forced >= 0).nonzero()
+            if self == OFF and not must.size:
+                return out
             banned = np.zeros(logits.shape, bool)
             if end >= 0 and added < self.min_length:
                 banned[:, end] = True
@@ -82,7 +85,6 @@ class Controls:
                 last = texts[:, None, texts.shape[1] - self.no_repeat_ngram_size + 1:]
                 row, place = (ngrams[:, :, :-1] == last).all(axis=2).nonzero()
                 banned[row, ngrams[row, place, -1]] = True
-            [must] = (forced >= 0).nonzero()
             banned[must] = True
             banned[must, forced[must]] = False
             if banned.any():

@@ -95,13 +95,12 @@ class Steps:
             Two host arrays (B, K, min(count, V)).
         """
         scores = self.log_probabilities()
-        namespace, tokens, found = xp(scores), [], []
+        rows, tokens, found = xp(scores).arange(len(scores)), [], []
         for _ in range(min(count, scores.shape[1])):
-            token = scores.argmax(axis=-1)[:, None]  # (rows, 1)
-            tokens.append(token)
-            found.append(namespace.take_along_axis(scores, token, axis=-1))
-            namespace.put_along_axis(scores, token, -math.inf, axis=-1)
-        return self.on_host(namespace.concatenate(tokens, axis=-1), namespace.concatenate(found, axis=-1))
+            tokens.append(scores.argmax(axis=-1))
+            found.append(scores[rows, tokens[-1]])
+            scores[rows, tokens[-1]] = -math.inf
+        return self.on_host(xp(scores).stack(tokens, axis=-1), xp(scores).stack(found, axis=-1))
 
     def on_host(self, tokens: Any, log_probabilities: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Chosen tokens (B · K, n) and their log-probabilities, on the host, (B, K, n); from a GPU as one array.

@@ -53,31 +53,27 @@ class MultiHeadAttention(nn.Module):
         Raises:
             ValueError: a cache, where weights are asked for.
         """
+        dropout = self.p if self.training else 0.0
         if cache is not None:
-            return self._with_cache(query, key, value, mask, return_weights, cache)
+            if return_weights:
+                raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+
+            def split(projection: nn.Linear, name: str, x: Tensor) -> Any:  # arrays: there is no gradient
+                return split_heads(projection(tap(name, x)).data, self.num_heads)
+
+            context = cache.attend(split(self.query, "query_input", query), lambda: (
+                split(self.key, "key_input", key), split(self.value, "value_input", value)), mask, dropout_p=dropout)
+            return tap("output", self.output(context))
         # K W_K and V W_V: (B, S, D); Q W_Q: (B, T, D)
         keys = self.key(tap("key_input", key))
         values = self.value(tap("value_input", value))
         queries = self.query(tap("query_input", query))
-        dropout = self.p if self.training else 0.0
         if not return_weights:
             context = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout)  # (B, T, D)
             return tap("output", self.output(context))
         context, weights = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
                                                   return_weights=True)
         return tap("output", self.output(context)), weights
-
-    def _with_cache(self, query: Tensor, key: Tensor, value: Tensor, mask: Any, return_weights: bool, cache: Any
-                    ) -> Tensor:
-        """The same for new tokens; the cache has the heads of the keys and values of the others."""
-        if return_weights:
-            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
-        keys, values, mask = cache.extended(lambda: (self.split_heads(self.key(tap("key_input", key))),
-                                                     self.split_heads(self.value(tap("value_input", value)))), mask)
-        queries = cache.together(self.split_heads(self.query(tap("query_input", query))))
-        dropout = self.p if self.training else 0.0
-        heads = F.scaled_dot_product_attention(queries, keys, values, mask, dropout)
-        return tap("output", self.output(heads.swapaxes(1, 2).reshape((*query.shape[:-1], -1))))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""

@@ -92,15 +92,13 @@ class GroupedQueryAttention(nn.Module):
             values = split_heads(self.value(tap("value_input", value)), self.num_kv_heads)
             return keys if self.rotary is None else self.rotary(keys, past), values
 
-        keys, values, mask = (*made(), mask) if cache is None else cache.extended(made, mask)
         queries = split_heads(self.query(tap("query_input", query)), self.num_heads)  # (B, H, T, head_dim)
         if self.rotary is not None:
             queries = self.rotary(queries, past + earlier)
-        queries = queries if cache is None else cache.together(queries)
-        dropout = self.p if self.training else 0.0
-        context = F.scaled_dot_product_attention(queries, keys, values, mask, dropout, enable_gqa=True)
-        joined = tap("concatenated", join_heads(context))
-        return tap("output", self.output(joined if cache is None else joined.reshape((*query.shape[:-1], -1))))
+        options: dict[str, Any] = {"dropout_p": self.p if self.training else 0.0, "enable_gqa": True}
+        context = (join_heads(F.scaled_dot_product_attention(queries, *made(), mask, **options)) if cache is None else
+                   cache.attend(queries, made, mask, **options))
+        return tap("output", self.output(tap("concatenated", context)))
 
     def extra_repr(self) -> str:
         """Heads, dropout and positions."""
