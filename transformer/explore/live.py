@@ -25,7 +25,6 @@ from minigrad.device import to_numpy
 from transformer.data.batches import Example
 from transformer.data.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
 from transformer.explore.data import Json, lossless
-from transformer.known import is_known
 from transformer.model import Transformer
 from transformer.translator import Translator
 
@@ -57,12 +56,16 @@ class LiveModel:
     def problem(self) -> str | None:
         """What tells the model from one that is built anew from its configuration and has its parameters; or None.
 
-        Its modules are of known classes, but any number in them may have been changed: an epsilon, the number of heads.
-        The logits of the sentences tell.
+        It may have other modules, or hooks, or another number in one of them: an epsilon, the number of heads. The
+        logits of the sentences tell.
         """
         config, table = self.model.config, self.model.decoder.embedding.table.weight
         with random.fork():
             anew = Transformer(config).to(table.device, table.dtype).eval()
+        own, expected = ([(name, type(module), module.has_hooks) for name, module in of.named_modules()]
+                         for of in (self.model, anew))
+        if own != expected:
+            return "it has parts that transformer.model does not define"
         own, expected = ({name: (parameter.shape, parameter.requires_grad) for name, parameter in of.named_parameters()}
                          for of in (self.model, anew))
         if own != expected:  # of another shape, left out, added, tied, or frozen
@@ -94,7 +97,7 @@ def why_not_live(translator: Translator) -> str | None:
     for tokenizer in (translator.source_tokenizer, translator.target_tokenizer):
         if type(tokenizer) not in (WordTokenizer, CharacterTokenizer, BytePairTokenizer):
             return f"its {type(tokenizer).__name__} splits texts in a way of its own"
-    return None if is_known(translator.model) else "it has parts that transformer.model does not define"
+    return None
 
 
 def described(tokenizer: Tokenizer) -> Json:

@@ -148,8 +148,6 @@ class Transformer(nn.Module):
     def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
         """The label-smoothed cross-entropy of `labels`, divided by the number of real target tokens (section 5.4).
 
-        `transformer.training.packed_loss` computes the same in less time where a batch has padding.
-
         Args:
             source: ids (B, S), padded.
             labels: target ids (B, T) ending in end-of-sentence, padded, without begin-of-sentence.
