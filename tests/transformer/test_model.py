@@ -122,7 +122,7 @@ def test_ids_of_other_types_and_shapes_are_refused():
     with pytest.raises(ValueError, match=r"source ids.* \(5,\)"):
         model.encode(SOURCE[0])
     for call in (model, model.loss):
-        with pytest.raises(ValueError, match=r"same batch.*\(1, 5\) and \(2, 4\)"):
+        with pytest.raises(ValueError, match=r"same batch.* 1 and 2 sentences"):
             call(SOURCE[:1], LABELS)
 
 
