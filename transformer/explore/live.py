@@ -62,9 +62,9 @@ class LiveModel:
         config, table = self.model.config, self.model.decoder.embedding.table.weight
         with random.fork():
             anew = Transformer(config).to(table.device, table.dtype).eval()
-        own, expected = ([(name, type(module), module.has_hooks) for name, module in of.named_modules()]
-                         for of in (self.model, anew))
-        if own != expected:
+        parts, defined = ([(name, type(module), module.has_hooks) for name, module in of.named_modules()]
+                          for of in (self.model, anew))
+        if parts != defined:
             return "it has parts that transformer.model does not define"
         own, expected = ({name: (parameter.shape, parameter.requires_grad) for name, parameter in of.named_parameters()}
                          for of in (self.model, anew))
