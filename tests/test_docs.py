@@ -71,7 +71,7 @@ def output_of(statement: ast.stmt, where: str, namespace: dict[str, object], *, 
             if not may_raise:
                 raise
             return f"{type(error).__name__}: {error}"
-    return printed.getvalue().strip()
+    return printed.getvalue().strip("\n")
 
 
 def matches(found: str, expected: str) -> bool:

@@ -3,15 +3,13 @@
     model/     the architecture, in the order of the paper
     data/      tasks, parallel text, tokenizers, batches
     decode/    greedy decoding, beam search, sampling
-    training/  the training loop, packed batches, threads, checkpoints
+    training/  the training loop, threads, checkpoints
     explore/   trace, the explorer of the backward pass, plots
     interop/   weights from PyTorch and to PyTorch
     cli/       the commands
     translator.py  a trained model with its tokenizers, which translates lines of text
-    known.py       which models the fast paths support
 """
 
-from transformer import known  # `known` notes the methods of the classes before anybody can replace one
 from transformer.decode.cache import Cache
 from transformer.decode.generate import generate, stream
 from transformer.explore.trace import trace
@@ -40,6 +38,6 @@ from transformer.translator import Translator
 __all__ = [
     "Cache", "Decoder", "DecoderLayer", "Encoder", "EncoderLayer", "FeedForward", "GroupedQueryAttention",
     "LanguageModel", "LayerConfig", "LearnedPositions", "MultiHeadAttention", "Residual", "RotaryPositions",
-    "SinusoidalPositions", "Transformer", "TransformerConfig", "Translator", "causal_mask", "generate", "known",
+    "SinusoidalPositions", "Transformer", "TransformerConfig", "Translator", "causal_mask", "generate",
     "padding_mask", "shift_right", "stream", "trace",
 ]

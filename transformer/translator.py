@@ -28,7 +28,6 @@ from transformer.training.checkpoints import load_model
 from transformer.training.files import read_file, replace_file
 from transformer.training.messages import note
 from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, refuse_text, token_accuracy
-from transformer.training.packed import packed_loss
 from transformer.training.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]
@@ -145,7 +144,7 @@ class Translator:
         batches = [collate(examples, indices) for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0)]
 
         def loss(batch: Batch) -> float:
-            return float(packed_loss(self.model, batch.source, batch.target[:, 1:], reduction="sum"))
+            return float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))
 
         with decoding(self.model), suitable_products(self.model.config):
             total = sum(ranks.merge(parallel.run([partial(loss, batch) for batch in ranks.share(batches)])))

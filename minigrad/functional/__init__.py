@@ -6,7 +6,6 @@ from minigrad.functional.embedding import embedding
 from minigrad.functional.gelu import gelu
 from minigrad.functional.linear import linear
 from minigrad.functional.loss import cross_entropy, nll_loss
-from minigrad.functional.more.linear_cross_entropy import linear_cross_entropy
 from minigrad.functional.more.mse_loss import mse_loss
 from minigrad.functional.more.one_hot import one_hot
 from minigrad.functional.more.rms_norm import rms_norm
@@ -16,7 +15,7 @@ from minigrad.functional.softmax import log_softmax, softmax
 from minigrad.ops import relu, sigmoid, tanh
 
 __all__ = [
-    "cross_entropy", "dropout", "dropout_with_mask", "embedding", "gelu", "layer_norm", "linear",
-    "linear_cross_entropy", "log_softmax", "mse_loss", "multi_head_attention", "nll_loss", "one_hot", "relu",
-    "rms_norm", "scaled_dot_product_attention", "sigmoid", "silu", "softmax", "tanh",
+    "cross_entropy", "dropout", "dropout_with_mask", "embedding", "gelu", "layer_norm", "linear", "log_softmax",
+    "mse_loss", "multi_head_attention", "nll_loss", "one_hot", "relu", "rms_norm", "scaled_dot_product_attention",
+    "sigmoid", "silu", "softmax", "tanh",
 ]

@@ -126,11 +126,11 @@ def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...
     return mean if wide is losses else mean.astype(losses.dtype)
 
 
-def check_reduction(reduction: str, operation: str, allowed: tuple[str, ...] = REDUCTIONS) -> None:
-    """ValueError unless `reduction` is one of the `allowed`."""
-    if reduction not in allowed:
-        raise ValueError(f"{operation}: reduction must be {', '.join(map(repr, allowed[:-1]))} or {allowed[-1]!r}, got "
-                         f"{reduction!r}")
+def check_reduction(reduction: str, operation: str) -> None:
+    """ValueError unless `reduction` is one of `REDUCTIONS`."""
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{operation}: reduction must be {', '.join(map(repr, REDUCTIONS[:-1]))} or "
+                         f"{REDUCTIONS[-1]!r}, got {reduction!r}")
 
 
 def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: int, operation: str) -> tuple[Any, Any]:

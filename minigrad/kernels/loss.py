@@ -28,7 +28,7 @@ def row_losses(logits, target, counted, label_smoothing=0.0):
     losses = log_total - (1 - label_smoothing) * picked  # large logits do not swallow the digits of a small loss
     if label_smoothing:
         losses -= label_smoothing * uniform
-    return np.where(counted, losses, logits.dtype.type(0)), Saved(log_total=log_total + top)
+    return np.where(counted, losses, logits.dtype.type(0)), Saved(top=top, log_total=log_total)
 
 
 @row_losses.joint_gradient("logits")
@@ -37,7 +37,8 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     gradient = np.empty_like(logits)
     for block in blocks(logits):
         part = gradient[block]
-        np.subtract(logits[block], saved.log_total[block, None], out=part)
+        np.subtract(logits[block], saved.top[block, None], out=part)
+        part -= saved.log_total[block, None]
         np.exp(part, out=part)
         if label_smoothing:
             part -= label_smoothing / logits.shape[1]

@@ -45,7 +45,7 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
         if self._hooks is not None or watchers():
-            return in_place_of(self, _with_hooks, args, kwargs)
+            return watched(self, (), lambda: _with_hooks(self, args, kwargs))
         return self.forward(*args, **kwargs)
 
     # ------------------------------------------------------------------ attributes
@@ -279,11 +279,6 @@ def _dotted(prefix: str, name: str) -> str:
 def _with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The forward of `module`, with its hooks around it."""
     return module.forward(*args, **kwargs) if module._hooks is None else module._hooks.call(module, args, kwargs)
-
-
-def in_place_of(module: Module, function: Callable[..., Any], *args: Any) -> Any:
-    """``function(module, *args)``, which watchers, such as a profile, see as a call of `module`."""
-    return watched(module, (), lambda: function(module, *args))
 
 
 def _describe(module: Module, note: str = "parameters") -> str:

@@ -150,19 +150,19 @@ def test_a_parameter_used_twice_receives_one_gradient_in_float32(gpu):
     table, x = tensors(gpu, (4, 4), (3, 4))
     with autocast():
         hidden = F.embedding(IDS, table)
-        loss = F.linear_cross_entropy(F.layer_norm(hidden + x), table, IDS)
+        loss = F.cross_entropy(F.linear(F.layer_norm(hidden + x), table), IDS)
     loss.backward()
     assert (loss.dtype, table.grad.dtype, x.grad.dtype) == (SINGLE, SINGLE, SINGLE)
     exact = [t.detach().requires_grad_() for t in (table, x)]
-    F.linear_cross_entropy(F.layer_norm(F.embedding(IDS, exact[0]) + exact[1]), exact[0], IDS).backward()
+    F.cross_entropy(F.linear(F.layer_norm(F.embedding(IDS, exact[0]) + exact[1]), exact[0]), IDS).backward()
     for t, e in zip((table, x), exact, strict=True):
         np.testing.assert_allclose(to_numpy(t.grad.data), to_numpy(e.grad.data), rtol=0, atol=2e-3)
 
 
-def test_linear_cross_entropy_has_logits_in_float16_and_its_loss_in_float32(form, gpu):
+def test_a_linear_map_has_logits_in_float16_and_their_loss_is_in_float32(form, gpu):
     x, w, b = inputs = tensors(gpu, (3, 6), (4, 6), (4,))
     with autocast():
-        loss = F.linear_cross_entropy(x, w, IDS, b, label_smoothing=0.1)
+        loss = F.cross_entropy(F.linear(x, w, b), IDS, label_smoothing=0.1)
     by_hand = F.linear(*[t.astype(np.float16) for t in inputs])
     expected = F.cross_entropy(by_hand.astype(np.float32), IDS, label_smoothing=0.1)
     assert loss.dtype == SINGLE

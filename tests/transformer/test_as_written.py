@@ -1,7 +1,5 @@
 """A model with any part of one's own: it trains, decodes and is explained as it is written."""
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -9,14 +7,12 @@ import minigrad
 from minigrad import nn
 
 from tests.transformer.decoding_models import BOS, EOS, peaked_model, plain_greedy, random_sources
-from tests.transformer.tiny import LABELS, SOURCE, assert_same, backward, tiny_config, tiny_model
+from tests.transformer.tiny import LABELS, SOURCE, tiny_config, tiny_model
 from transformer import Transformer, trace
 from transformer.data import WordTokenizer
 from transformer.decode import greedy
 from transformer.explore.translation import explain
-from transformer.known import PARTS, is_known
 from transformer.model import DecoderLayer, LearnedPositions, MultiHeadAttention, shift_right
-from transformer.training import packed_loss
 from transformer.translator import Translator
 
 TOKENIZER = WordTokenizer.train(["a b c d e f g"])
@@ -43,6 +39,7 @@ def as_written(model):
 
 
 # Every class of module of the model, and every method of the model itself.
+PARTS = [*dict.fromkeys(type(module) for module in tiny_model().modules()), LearnedPositions]
 PLACES = [*((cls, "forward") for cls in PARTS if cls is not nn.ModuleList),
           *((Transformer, method) for method in ("encode", "decode", "logits"))]
 
@@ -53,10 +50,8 @@ def test_it_trains_decodes_and_is_explained(cls, method):
     model = tiny_model(**options)
     plain = model.loss(SOURCE, LABELS).item()
     replaced_in(model, cls, method)
-    gradients = backward(model, lambda: as_written(model))
     expected = as_written(model).item()
     assert expected != plain or cls is nn.Dropout  # p is 0
-    assert_same(backward(model, lambda: packed_loss(model, SOURCE, LABELS)), gradients)
     with trace(model) as traced:
         assert model.loss(SOURCE, LABELS).item() == pytest.approx(expected, rel=1e-12)
     assert len(traced) == 3
@@ -72,7 +67,7 @@ def test_it_trains_decodes_and_is_explained(cls, method):
     assert explanation.loss == pytest.approx(small.eval().loss(*ids).item(), rel=1e-5)
 
 
-# --- What a shortcut does not know ----------------------------------------------------------------
+# --- Any other change -----------------------------------------------------------------------------
 
 
 def patched(path, method):
@@ -128,23 +123,9 @@ CHANGES = {
 @pytest.mark.parametrize("reason", CHANGES)
 def test_a_changed_model_trains_and_decodes_as_written(reason, monkeypatch):
     model, speaker = tiny_model(), peaked_model(0, sharpness=2.0).eval()
-    assert is_known(model)
     CHANGES[reason](model, monkeypatch)
     if "methods of" not in reason:
         CHANGES[reason](speaker, monkeypatch)
-    assert not is_known(model)
-    assert not is_known(speaker)
-    assert packed_loss(model, SOURCE, LABELS).item() == as_written(model).item()
+    assert model.loss(SOURCE, LABELS).item() == as_written(model).item()
     found = greedy(speaker, SENTENCES, max_length=4)
     assert [hypothesis.ids for hypothesis in found] == [plain_greedy(speaker, source, 4).ids for source in SENTENCES]
-
-
-def test_a_decoder_layer_in_the_encoder_is_unknown():
-    model = tiny_model()
-    model.encoder.layers.append(DecoderLayer(model.config))
-    assert not is_known(model)
-
-
-def test_a_model_that_was_copied_is_known():
-    """To copy an object leaves a note on its class, which changes none of its methods."""
-    assert is_known(copy.deepcopy(tiny_model()))

@@ -14,7 +14,6 @@ from minigrad import parallel
 
 from tests.transformer import runs
 from tests.transformer.tiny import EOS, PAD, VOCABULARY, assert_same, gradients, tiny_model
-from transformer.training import packed_loss
 from transformer.training.loop import fit
 from transformer.training.parallel_gradients import ParallelGradients, split
 
@@ -94,7 +93,7 @@ def test_masks_are_those_of_the_shards_keys():
             total = 0.0
             for shard, seed in zip(shards, seeds, strict=True):
                 with minigrad.random.fork(seed):
-                    loss = packed_loss(model, *shard, 0.1, reduction="sum")
+                    loss = model.loss(*shard, 0.1, reduction="sum")
                     (loss / TOKENS).backward()
                     total += float(loss)
             expected.append(total)

@@ -114,16 +114,17 @@ class Transformer(nn.Module):
         Returns:
             (B, T, target_vocab_size)
         """
-        source, target = self.source_ids(source), self.target_ids(target)
-        if source.shape[0] != target.shape[0]:
-            raise ValueError(f"source and target must be of the same batch, got ids of shapes "
-                             f"{tuple(source.shape)} and {tuple(target.shape)}")
-        return self.decode(target, self.encode(source), self.memory_mask(source))  # the memory is (B, S, D)
-
-    def encode(self, source: Any) -> Tensor:
-        """Source ids (B, S) → memory (B, S, D)."""
         source = self.source_ids(source)
-        return self.encoder(source, self.memory_mask(source))
+        if len(source) != len(target):
+            raise ValueError(f"source and target must be of the same batch, got {len(source)} and {len(target)} "
+                             "sentences")
+        mask = source_mask(source, self.config.pad_id)
+        return self.decode(target, self.encode(source, mask), mask)  # the memory is (B, S, D)
+
+    def encode(self, source: Any, mask: Any = None) -> Tensor:
+        """Source ids (B, S) → memory (B, S, D); `mask`: that of `memory_mask`, if it is made already."""
+        source = self.source_ids(source)
+        return self.encoder(source, source_mask(source, self.config.pad_id) if mask is None else mask)
 
     def decode(self, target: Any, memory: Tensor, memory_mask: Any = None, cache: Any = None) -> Tensor:
         """Target ids (B, T), begin-of-sentence first, and the encoder's output → logits (B, T, V).
@@ -147,8 +148,6 @@ class Transformer(nn.Module):
 
     def loss(self, source: Any, labels: Any, label_smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
         """The label-smoothed cross-entropy of `labels`, divided by the number of real target tokens (section 5.4).
-
-        `transformer.training.packed_loss` computes the same in less time where a batch has padding.
 
         Args:
             source: ids (B, S), padded.

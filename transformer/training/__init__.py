@@ -1,6 +1,5 @@
 """Training: the loop with its options, checkpoints and log; what makes an update fast; what keeps a run safe.
 
-    packed.py              the loss of a padded batch without its padding
     parallel_gradients.py  a batch divided over threads; threads.py says over how many
     distributed_gradients.py  a batch divided over the ranks of MPI, too
     loop.py, trainer.py    the loop, and one run with its updates, validations and checkpoints; restoring.py resumes it
@@ -13,7 +12,6 @@
 
 from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.options import TrainingOptions
-from transformer.training.packed import packed_loss
 from transformer.training.parallel_gradients import ParallelGradients
 
-__all__ = ["DistributedGradients", "ParallelGradients", "TrainingOptions", "packed_loss"]
+__all__ = ["DistributedGradients", "ParallelGradients", "TrainingOptions"]

@@ -23,7 +23,6 @@ from minigrad.tensor.gradients import backward
 from transformer.data.batches import trimmed
 from transformer.model import Transformer
 from transformer.model.transformer import ids_on
-from transformer.training.packed import packed_loss
 from transformer.training.threads import limit_threads
 
 
@@ -139,7 +138,7 @@ class ParallelGradients:
     def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
         """As a call, for a batch that `divide` has divided."""
         if self.shards == 1:
-            loss = packed_loss(self.model, *part.shards[0], label_smoothing, reduction="sum")
+            loss = self.model.loss(*part.shards[0], label_smoothing, reduction="sum")
             (loss / denominator).backward()
             return _number(loss)
         if self._stack is None:
@@ -151,7 +150,7 @@ class ParallelGradients:
         def shard_loss(number: int) -> Any:
             """Forward and backward of one shard; its gradients go into the total."""
             with random.fork(seeds[number]):
-                loss = packed_loss(self.model, *part.shards[number - part.first], label_smoothing, reduction="sum")
+                loss = self.model.loss(*part.shards[number - part.first], label_smoothing, reduction="sum")
                 backward(loss / denominator, receive=total.receiver(number))
                 return _number(loss)
 

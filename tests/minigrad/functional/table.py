@@ -39,10 +39,6 @@ def biased(attention: Callable[..., Any], *arguments: Any, **options: Any) -> Ca
         q, k, v, *arguments, attn_bias=bias if bias.dtype.kind == "f" else bias.astype(np.float32), **options)
 
 
-def linear_loss(targets: Any, **options: Any) -> Callable[..., Any]:
-    return lambda x, weight, bias=None: F.linear_cross_entropy(x, weight, np.array(targets), bias, **options)
-
-
 def dropout(mask: np.ndarray, p: float) -> Callable[..., Any]:
     return lambda x: F.dropout_with_mask(x, Tensor(mask, device=x.device), p)
 
@@ -93,11 +89,6 @@ CASES = [
          given(F.cross_entropy, [1, -1, 4], ignore_index=-1, reduction="none", label_smoothing=0.1), ((3, 5),)),
     Case("cross_entropy of one row", given(F.cross_entropy, 2, reduction="none"), ((5,),)),
     Case("cross_entropy of an empty batch", given(F.cross_entropy, np.zeros(0, int), reduction="sum"), ((0, 5),)),
-    Case("loss of linear", linear_loss([[0, 2], [3, 2]]), ((2, 2, 3), (5, 3), (5,))),
-    Case("loss of linear smoothed, some ignored, summed",
-         linear_loss([4, -100, 0, 4], label_smoothing=0.2, reduction="sum"), ((4, 3), (5, 3), (5,))),
-    Case("loss of linear without bias", linear_loss([4, 1, 0], label_smoothing=0.1), ((3, 2), (5, 2))),
-    Case("loss of linear all ignored", linear_loss([-100, -100], label_smoothing=0.1), ((2, 3), (5, 3), (5,))),
     Case("attention", attend, QKV),
     Case("attention of matrices", attend, ((3, 5), (4, 5), (4, 3))),
     Case("attention masked, one row fully", given(attend, attn_mask=MASK), QKV),

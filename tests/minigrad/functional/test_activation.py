@@ -66,8 +66,6 @@ LOSSES = {
     "cross_entropy": lambda x: F.cross_entropy(beside_zero(x), np.zeros(len(x), int), reduction="none"),
     "of another class": lambda x: F.cross_entropy(beside_zero(x), np.ones(len(x), int), reduction="none"),
     "smoothed": lambda x: F.cross_entropy(beside_zero(x), np.ones(len(x), int), reduction="none", label_smoothing=0.1),
-    "linear_cross_entropy": lambda x: F.linear_cross_entropy(
-        beside_zero(x), Tensor(np.eye(2, dtype=x.dtype)), np.ones(len(x), int), reduction="sum"),
     "nll_loss": lambda x: F.nll_loss(F.log_softmax(beside_zero(x)), np.ones(len(x), int), reduction="none"),
     "mse_loss": lambda x: F.mse_loss(x / 4, Tensor(np.zeros(x.shape, x.dtype)), reduction="none"),
     "softmax": lambda x: F.softmax(beside_zero(x))[:, 0],

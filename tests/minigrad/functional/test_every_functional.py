@@ -10,7 +10,7 @@ from tests.minigrad.conftest import GPUS
 from tests.minigrad.functional.table import CASES, Case
 
 # What rows call by shorter names, and what needs none here: operations, which have a table of their own, and indices.
-CALLED = {"attention": "scaled_dot_product_attention", "heads": "multi_head_attention", "loss": "linear_cross_entropy"}
+CALLED = {"attention": "scaled_dot_product_attention", "heads": "multi_head_attention"}
 ELSEWHERE = {"relu", "sigmoid", "tanh", "dropout_with_mask", "one_hot"}
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
