@@ -49,7 +49,7 @@ class Autocast:
 
     def values(self, op: Primitive, args: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
         """The raw values that `op` runs on; the graph keeps the tensors among `args`."""
-        if not may_be_cast(inputs_of(op, args)):
+        if not may_be_cast([args[i] for i in op.positions]):
             return values
         dtype = np.dtype(op.precision)
         return [of_dtype(value, dtype) if i in op.positions else value for i, value in enumerate(values)]
@@ -60,11 +60,6 @@ class Autocast:
         if not may_be_cast([args[i] for i in positions]):
             return args
         return [of_dtype(value, np.dtype(precision)) if i in positions else value for i, value in enumerate(args)]
-
-
-def inputs_of(op: Primitive, args: Sequence[Any]) -> Sequence[Any]:
-    """The inputs among the arguments of an operation, those of ``*xs`` one by one."""
-    return args[0] if op.variadic else [args[i] for i in op.positions]
 
 
 def may_be_cast(inputs: Sequence[Any]) -> bool:

@@ -245,8 +245,7 @@ def saved_as_tensors(node: Node) -> list[Any]:
     values = []
     for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
         if kind == "value" and position in primitive.positions:
-            value = (tuple(join(v, i) for i, v in enumerate(value)) if primitive.variadic else
-                     join(value, primitive.positions.index(position)))
+            value = join(value, primitive.positions.index(position))
         elif kind == "out":
             value = wrap(value, node, versions[id(value)])
         values.append(value)

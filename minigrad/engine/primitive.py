@@ -13,9 +13,9 @@ of that input. **The names of its parameters say what it needs**, and the tape k
 ======================  =====================================================================================
 ``g``                   the gradient of the output
 ``x`` (a parameter)     the array given for that parameter, or the static value
-``x_shape`` and so on   its shape, dtype (``x_dtype``), device alone (for ``*xs``: ``xs_shapes``, a tuple)
+``x_shape`` and so on   its shape, dtype (``x_dtype``), device alone
 ``out``                 the output
-``needs``               in joint rules: which inputs require a gradient, by name (for ``*xs``: by position)
+``needs``               in joint rules: which inputs require a gradient, by name
 ``saved``               in joint rules: the `Saved` values that the forward returned beside its output
 ======================  =====================================================================================
 
@@ -47,7 +47,7 @@ from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, misfit
 from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
-from minigrad.engine.rules import RESERVED, Body, Function, is_ordinary, parameter_names
+from minigrad.engine.rules import RESERVED, Body, Function, parameter_names
 from minigrad.engine.watch import watched, watchers
 
 __all__ = ["Primitive", "Saved", "primitive"]
@@ -96,13 +96,6 @@ class Primitive(Body, functools.partial[Any]):
         self.broadcasts, self.floating, self.precision = broadcasts, floating, precision
         self.composition = forward if composite is True else composite or None
         self.parameters = parameter_names(forward)
-        self.variadic = not is_ordinary(forward) and self._check_kinds(forward)
-        if self.variadic:  # from here on it takes all its arguments by position, the first a tuple
-
-            def by_position(xs: tuple[Any, ...], *options: Any) -> Any:
-                return self.__wrapped__(*xs, **dict(zip(self.parameters[1:], options, strict=True)))
-
-            forward = by_position
         clash = RESERVED.intersection(self.parameters)
         if clash:
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
@@ -110,24 +103,13 @@ class Primitive(Body, functools.partial[Any]):
         super().__init__(self, forward, fresh)
         self.body: Body | None = None
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
-        self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
+        self._arity = len(self.parameters)
         self.positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
-        defaults = self.__wrapped__.__defaults__ or ()
+        defaults = forward.__defaults__ or ()
         self._defaults = dict(zip(self.parameters[len(self.parameters) - len(defaults):], defaults, strict=True))
         self._differentiable = True
         self._advice: dict[str, str] = {}
-
-    def _check_kinds(self, forward: Function) -> bool:
-        """Whether the forward takes ``*xs``; TypeError for a signature that no primitive may have."""
-        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
-        variadic = kinds[:1] == [inspect.Parameter.VAR_POSITIONAL]
-        allowed = {inspect.Parameter.KEYWORD_ONLY} if variadic else {
-            inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-        if not allowed.issuperset(kinds[variadic:]):
-            raise TypeError(f"{self.name}{inspect.signature(forward)}: a primitive takes either ordinary parameters, "
-                            "or *xs and keyword-only ones after it")
-        return variadic
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
@@ -183,11 +165,7 @@ class Primitive(Body, functools.partial[Any]):
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
             args = self._bind(args, kwargs)
-        given, statics = args, self._statics
-        if self.variadic:
-            given = (*args[0], *args[1:])
-            statics = tuple(range(len(args[0]), len(given)))
-        for argument in given:
+        for argument in args:
             if isinstance(argument, TensorBase):
                 break
         else:  # arrays alone: the definition, and nothing else
@@ -196,11 +174,9 @@ class Primitive(Body, functools.partial[Any]):
             except CAUGHT as error:
                 raise explain(error, args, self.name, self.parameters) from error
             return result[0] if self.has_saved else result
-        values, host = plain_values(given, statics), True
+        values, host = plain_values(args, self._statics), True
         if values is None:
-            values, host = self._convert(args, given)
-        elif self.variadic:
-            values = [tuple(values[:len(args[0])]), *values[len(args[0]):]]
+            values, host = self._convert(args)
         if self.precision is not None and (cast := casting.get()) is not None:
             values = cast.values(self, args, values)
         if self.composition is not None and (compose := composing.get()) is not None:
@@ -221,11 +197,11 @@ class Primitive(Body, functools.partial[Any]):
         except CAUGHT as error:
             raise explain(error, values, self.name, self.parameters) from error
         out, saved = out if body.has_saved else (out, None)
-        shares = self.variadic or getattr(out, "base", None) is not None
+        shares = getattr(out, "base", None) is not None
         for value in values:
             if value is out:
                 shares = True
-        tensor = wrap(out, None, shared_version(out, args[0] if self.variadic else args) if shares else None)
+        tensor = wrap(out, None, shared_version(out, args) if shares else None)
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
@@ -253,10 +229,9 @@ class Primitive(Body, functools.partial[Any]):
 
     def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
         """Give `tensor` its node, if an input needs a gradient."""
-        inputs, positions = (args, self.positions) if not self.variadic else (args[0], range(len(args[0])))
         needs, parents = [], []
-        for position in positions:
-            source = inputs[position]
+        for position in self.positions:
+            source = args[position]
             needed = isinstance(source, TensorBase) and source._requires_grad
             needs.append(needed)
             if needed:
@@ -276,7 +251,7 @@ class Primitive(Body, functools.partial[Any]):
             kept.append(value)
             if isinstance(source, TensorBase):
                 versions.append((source._version, source._version[0], value))
-            elif type(source) is tuple:  # *xs, or an index
+            elif type(source) is tuple:  # an index
                 versions += [(s._version, s._version[0], v) for s, v in zip(source, value, strict=True)
                              if isinstance(s, TensorBase)]
         tensor._node = Node(self, plan, parents, kept, versions, tensor._data.shape, tensor._data.dtype)
@@ -292,11 +267,10 @@ class Primitive(Body, functools.partial[Any]):
     # ----------------------------------------------------------------- arguments of any other kind
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters, ``*xs`` as one tuple, defaults filled in."""
-        positional = (args,) if self.variadic else args
-        rest, given = self.parameters[len(positional):], {**self._defaults, **kwargs}
-        if len(rest) + len(positional) == len(self.parameters) and given.keys() >= set(rest) >= kwargs.keys():
-            return (*positional, *[given[name] for name in rest])
+        """All arguments in the order of the parameters, defaults filled in."""
+        rest, given = self.parameters[len(args):], {**self._defaults, **kwargs}
+        if len(rest) + len(args) == self._arity and given.keys() >= set(rest) >= kwargs.keys():
+            return (*args, *[given[name] for name in rest])
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -304,20 +278,13 @@ class Primitive(Body, functools.partial[Any]):
         bound.apply_defaults()
         return tuple(bound.arguments.values())
 
-    def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
-        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.
-
-        `given`: the arguments, with ``*xs`` one by one.
-        """
-        values = [self._static(argument, position, given) for position, argument in enumerate(args)]
-        inputs = args[0] if self.variadic else [args[i] for i in self.positions]
-        operands = [as_operand(operand, given, self.name) for operand in inputs]
+    def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], bool]:
+        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory."""
+        values = [self._static(argument, position, args) for position, argument in enumerate(args)]
+        operands = [as_operand(args[position], args, self.name) for position in self.positions]
         promote(operands or (values if self.floating else []), self.floating, self.broadcasts)
-        if self.variadic:
-            values[0] = tuple(operands)
-        else:
-            for position, operand in zip(self.positions, operands, strict=True):
-                values[position] = operand
+        for position, operand in zip(self.positions, operands, strict=True):
+            values[position] = operand
         return values, check_devices(values, self.name) is None
 
     def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
@@ -375,9 +342,9 @@ def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:
 
 
 def fact(kind: str, value: Any) -> Any:
-    """The shape, dtype or device of an argument; of ``*xs`` the tuple of them."""
+    """The shape, dtype or device of an argument."""
     if kind == "shape":
-        return tuple([v.shape for v in value]) if isinstance(value, tuple) else np.shape(value)
+        return np.shape(value)
     return getattr(value, "dtype", None) if kind == "dtype" else device_of(value)
 
 

@@ -19,7 +19,7 @@ Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such
 F = TypeVar("F", bound=Function)
 
 RESERVED = frozenset({"g", "out", "needs", "saved"})
-FACTS = {"shape": "shape", "shapes": "shape", "dtype": "dtype", "device": "device"}  # after the name of a parameter
+FACTS = frozenset({"shape", "dtype", "device"})  # after the name of a parameter
 
 
 class Call(NamedTuple):
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
     Worked out once for each set and body.
     """
 
-    needs: Any  # whether each input needs a gradient, by name: ``needs.weight``; of ``*xs`` by position
+    needs: Any  # whether each input needs a gradient, by name: ``needs.weight``
     wanted: tuple[int, ...]  # the inputs that do, by position
     names: tuple[str, ...]  # and by name
     keep: tuple[Source, ...] = ()
@@ -108,7 +108,7 @@ class Body:
             elif name in parameters:
                 found.append(("value", parameters.index(name)))
             elif stem in parameters and fact in FACTS:
-                found.append((FACTS[fact], parameters.index(stem)))
+                found.append((fact, parameters.index(stem)))
             else:
                 raise TypeError(f"{self.primitive.name}: a gradient rule asks for {name!r}; it may ask for g, out, "
                                 f"needs, saved, {', '.join(parameters)}, and …_shape, …_dtype or …_device of those")
@@ -139,9 +139,8 @@ class Body:
     def plan(self, needs: tuple[bool, ...]) -> Plan:
         """The plan for these inputs that need a gradient."""
         primitive = self.primitive
-        all_names = primitive.inputs if not primitive.variadic else (primitive.parameters[0],) * len(needs)
         wanted = tuple(i for i, need in enumerate(needs) if need)
-        names, keep = tuple(all_names[i] for i in wanted), list[Source]()
+        names, keep = tuple(primitive.inputs[i] for i in wanted), list[Source]()
         calls = again = self.calls(names, keep, adding=True)
         expands = primitive.joint is not None and primitive.composition is not None
         if expands:  # the composition is called with every argument
@@ -149,23 +148,20 @@ class Body:
         else:
             again = primitive.calls(names, keep, adding=False)
         make: Any = namedtuple
-        named = make("Needs", all_names, rename=True)
-        self.plans[needs] = Plan(needs if primitive.variadic else named(*needs), wanted, names, tuple(keep), calls,
+        named = make("Needs", primitive.inputs, rename=True)
+        self.plans[needs] = Plan(named(*needs), wanted, names, tuple(keep), calls,
                                  again, self.fresh, expands)
         return self.plans[needs]
 
 
 def parameter_names(function: Function) -> list[str]:
-    """The names of a function's parameters; read from its code if possible: `inspect.signature` is slow at import."""
-    if is_ordinary(function):
-        code = function.__code__
-        return list(code.co_varnames[:code.co_argcount])
-    return list(inspect.signature(function).parameters)
-
-
-def is_ordinary(function: Function) -> bool:
-    """Whether it is a Python function whose parameters can all be given by position."""
-    if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
-        return False
-    code = function.__code__
-    return not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    """The names of a function's parameters; TypeError for one that cannot be given by position."""
+    if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
+        code = function.__code__  # `inspect.signature` is slow at import
+        if not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+            return list(code.co_varnames[:code.co_argcount])
+    signature = inspect.signature(function)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            raise TypeError(f"{function.__name__}{signature}: {name!r} is no parameter that is given by position")
+    return list(signature.parameters)
