@@ -167,14 +167,16 @@ tile.gradient(x=tile_gradient)
 
 
 @primitive
-def _concatenate(x, y, axis):
-    return xp(x).concatenate([x, y], axis=axis)
+def _concatenate(x, y, z, w, axis):
+    """Up to four arrays, None for each of the others."""
+    return xp(x).concatenate([piece for piece in (x, y, z, w) if piece is not None], axis=axis)
 
 
-@_concatenate.joint_gradient("x", "y")
-def concatenate_gradient(g, x_shape, y_shape, axis):
-    # forward: y stands behind x along `axis`; so here: each gets the part where it stands.
-    return split(g, [x_shape[axis], y_shape[axis]], axis)
+@_concatenate.joint_gradient("x", "y", "z", "w")
+def concatenate_gradient(g, x_shape, y_shape, z_shape, w_shape, axis):
+    # forward: the arrays stand one after the other along `axis`; so here: each gets the slice where it stands.
+    sizes = [shape[axis] for shape in (x_shape, y_shape, z_shape, w_shape) if shape]  # that of None is ()
+    return (*split(g, sizes, axis), None, None, None)[:4]
 
 
 @public
@@ -193,12 +195,11 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Any:
         return xp(joined[0]).concatenate(joined, axis=axis)
     # A list is weak beside a tensor, wherever that stands.
     joined = [as_operand(t, [tensor], "concatenate") if isinstance(t, (list, tuple)) else t for t in joined]
-    if len(joined) == 1:
-        joined += split(tensor, [tensor.shape[axis], 0], axis)[1:]
-    while len(joined) > 1:  # neighbours, then pairs of them, …
-        pairs = zip(joined[::2], joined[1::2], strict=False)
-        joined = [*[_concatenate(x, y, axis) for x, y in pairs], *joined[len(joined) // 2 * 2:]]
-    return joined[0]
+    while True:  # fours, then fours of them, …
+        fours = [(*joined[i:i + 4], None, None, None)[:4] for i in range(0, len(joined), 4)]
+        joined = [_concatenate(*four, axis) for four in fours]
+        if len(joined) == 1:
+            return joined[0]
 
 
 @public
