@@ -67,6 +67,8 @@ class Arriving:
 
     def buffer(self, target: Any, like: Array) -> Array:
         """The sum so far for `target`, an array that we own, for a rule to add into."""
+        if not self.may_write:
+            return xp(like).zeros(target.shape, target.dtype)
         if id(target) not in self.entries:
             self.add(target, xp(like).zeros(target.shape, target.dtype), True)
         entry = self.entries[id(target)]
@@ -160,10 +162,10 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, None for those that nobody wants."""
     plan, again = node.plan, arriving.create_graph
-    if plan.recompute is not None or (again and plan.expands):
+    calls = plan.again if again else plan.calls
+    if not calls:
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
-    calls = plan.calls if arriving.may_write else plan.again
     gradients: list[Any] = [None] * len(calls)
     together = None
     for i, target in enumerate(node.parents):
@@ -210,7 +212,7 @@ def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
 def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[None]:
     """Record what made `node` in its place, and send its gradient on to what that recorded, not to the parents."""
     newest = next_number()
-    target = gradient_target((node.plan.recompute or composed)(node))
+    target = gradient_target((node.primitive.recomputes or composed)(node))
     recorded = graph_of([target], newest)[0]
     if wanted is not None:
         wanted.update(recorded)

@@ -12,8 +12,6 @@ from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from minigrad.engine.node import Node
-
 Function = Callable[..., Any]
 Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such as ("shape", 0), or a name of RESERVED
 F = TypeVar("F", bound=Function)
@@ -41,11 +39,9 @@ class Plan(NamedTuple):
     wanted: tuple[int, ...]  # the inputs that do, by position
     names: tuple[str, ...]  # and by name
     keep: tuple[Source, ...] = ()
-    calls: tuple[Call, ...] = ()  # one for each of `wanted`
-    again: tuple[Call, ...] = ()  # those of the definition, none of which adds: for create_graph
+    calls: tuple[Call, ...] = ()  # one for each of `wanted`; none: every backward records the computation again
+    again: tuple[Call, ...] = ()  # for create_graph: those of the definition, none of which adds, or none at all
     fresh: bool = False  # what the calls return shares memory with nothing else
-    expands: bool = False  # under create_graph the composition is recorded in the node's place
-    recompute: Callable[[Node], Any] | None = None  # records the computation again; every backward uses it, not rules
 
 
 class Body:
@@ -141,16 +137,15 @@ class Body:
         primitive = self.primitive
         wanted = tuple(i for i, need in enumerate(needs) if need)
         names, keep = tuple(primitive.inputs[i] for i in wanted), list[Source]()
-        calls = again = self.calls(names, keep, adding=True)
-        expands = primitive.joint is not None and primitive.composition is not None
-        if expands:  # the composition is called with every argument
+        calls, again = self.calls(names, keep, adding=True), ()
+        if primitive.joint is not None and primitive.composition is not None:  # which is called with every argument
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         else:
             again = primitive.calls(names, keep, adding=False)
         make: Any = namedtuple
         named = make("Needs", primitive.inputs, rename=True)
         self.plans[needs] = Plan(named(*needs), wanted, names, tuple(keep), calls,
-                                 again, self.fresh, expands)
+                                 again, self.fresh)
         return self.plans[needs]
 
 
