@@ -23,7 +23,7 @@ import numpy as np
 from minigrad.arguments import number, whole_number
 from minigrad.device import DeviceError, asarray_on, device_of, is_array, on_device_of, to_numpy
 from minigrad.device.local import Setting
-from minigrad.engine.node import TensorBase
+from minigrad.engine.node import TensorBase, in_dtype
 from minigrad.engine.primitive import Primitive, casting
 from minigrad.engine.watch import span
 from minigrad.optim.optimizer import Optimizer
@@ -84,7 +84,7 @@ def of_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, tuple):
         return tuple([of_dtype(one, dtype) for one in value])
     if isinstance(value, TensorBase):
-        return value if value._data.dtype == dtype else value.astype(dtype)  # type: ignore[attr-defined]
+        return in_dtype(value, dtype)
     return asarray_on(device_of(value), value, dtype) if is_array(value) else value
 
 

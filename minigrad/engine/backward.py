@@ -24,7 +24,7 @@ import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.device.local import Setting
-from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
+from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, in_dtype, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import casting, composing, only_definitions
 from minigrad.engine.watch import span, watched, watchers
@@ -241,8 +241,7 @@ def saved_as_tensors(node: Node) -> list[Any]:
         target = parents.get(index)
         if not isinstance(target, TensorBase):
             return wrap(value, target, versions.get(id(value)))
-        cast = target._data.dtype != value.dtype  # on the way into the forward, and so into its rules
-        return target.astype(value.dtype) if cast else target  # type: ignore[attr-defined]
+        return in_dtype(target, value.dtype)  # to which it was cast on the way into the forward, and so into its rules
 
     values = []
     for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):

@@ -44,8 +44,8 @@ from numpy import ndarray
 
 from minigrad.device import device_of, is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
-from minigrad.engine.errors import CAUGHT, explain, misfit
-from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
+from minigrad.engine.errors import CAUGHT, explain
+from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
 from minigrad.engine.rules import RESERVED, Body, Function, parameter_names
 from minigrad.engine.watch import watched, watchers
@@ -92,8 +92,7 @@ class Primitive(Body, functools.partial[Any]):
                  composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> None:
         # `_take` is the primitive behind a function `take` that checks and converts its arguments first.
         self.name = forward.__name__.lstrip("_")
-        self.__name__, self.__qualname__, self.__module__ = forward.__name__, forward.__qualname__, forward.__module__
-        self.__doc__, self.__wrapped__ = forward.__doc__, forward
+        functools.update_wrapper(self, forward)
         self.broadcasts, self.floating, self.precision = broadcasts, floating, precision
         self.composition = forward if composite is True else composite or None
         self.parameters = parameter_names(forward)
@@ -110,12 +109,11 @@ class Primitive(Body, functools.partial[Any]):
         defaults = forward.__defaults__ or ()
         self._defaults = dict(zip(self.parameters[len(self.parameters) - len(defaults):], defaults, strict=True))
         self._differentiable = True
-        self._advice: dict[str, str] = {}
 
     @functools.cached_property
     def signature(self) -> inspect.Signature:
         """Of the function that it was made of."""
-        return inspect.signature(self.__wrapped__)
+        return inspect.signature(self.forward)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         """In a class it is a method, as a function is."""
@@ -126,7 +124,7 @@ class Primitive(Body, functools.partial[Any]):
 
     def __reduce__(self) -> str:
         """Copied and pickled by its name, as a function is."""
-        return self.__qualname__
+        return self.forward.__qualname__
 
     # ----------------------------------------------------------------- declaring; see also `Body`
 
@@ -147,10 +145,6 @@ class Primitive(Body, functools.partial[Any]):
         if self.broadcasts:  # all but its options are operands, too, whose dtypes are promoted
             self.positions = tuple(range(len(self.parameters) - len(self._defaults)))
         return self
-
-    def advise(self, **advice: str) -> None:
-        """What to do when a tensor that requires a gradient is given for an argument without a rule, by its name."""
-        self._advice.update(advice)
 
     def faster(self, forward: Function) -> Body:
         """Decorate a forward that runs in place of the definition on float32 and float64 in host memory.
@@ -173,30 +167,30 @@ class Primitive(Body, functools.partial[Any]):
             try:
                 result = self.forward(*args)
             except CAUGHT as error:
-                raise explain(error, args, self.name, self.parameters) from error
+                explain(error, args, self.name, self.parameters)
             return result[0] if self.has_saved else result
-        values, host = plain_values(args, self._statics), True
+        values, anchor = plain_values(args, self._statics), None
         if values is None:
-            values, host = self._convert(args)
+            values, anchor = self._convert(args)
         if self.precision is not None and (cast := casting.get()) is not None:
             values = cast.values(self, args, values)
         if self.composition is not None and (compose := composing.get()) is not None:
             return compose(self, args, values)
         if watchers():
-            return watched(self, args, functools.partial(self.run, args, values, host))
-        return self.run(args, values, host)
+            return watched(self, args, functools.partial(self.run, args, values, anchor))
+        return self.run(args, values, anchor)
 
-    def run(self, args: tuple[Any, ...], values: Sequence[Any], host: bool) -> Any:
-        """Run a body on raw arrays, and record it if an input needs a gradient."""
-        body = self.body_for(values) if self.body else self
+    def run(self, args: tuple[Any, ...], values: Sequence[Any], anchor: Array | None) -> Any:
+        """Run a body on raw arrays, beside `anchor` if they are on a GPU; record it if an input needs a gradient."""
+        body = self.body if self.body and may_run_faster(values[self.positions[0]]) else self
         try:
-            if host:
+            if anchor is None:
                 out = body.forward(*values)
             else:
-                with on_device_of(check_devices(values, self.name)):
+                with on_device_of(anchor):
                     out = body.forward(*values)
         except CAUGHT as error:
-            raise explain(error, values, self.name, self.parameters) from error
+            explain(error, values, self.name, self.parameters)
         out, saved = out if body.has_saved else (out, None)
         shares = getattr(out, "base", None) is not None
         for value in values:
@@ -215,8 +209,7 @@ class Primitive(Body, functools.partial[Any]):
         given = list(values)
         for i, (argument, value) in enumerate(zip(args, values, strict=True)):
             if isinstance(argument, TensorBase):
-                cast = argument._data.dtype != value.dtype
-                given[i] = argument.astype(value.dtype) if cast else argument  # type: ignore[attr-defined]
+                given[i] = in_dtype(argument, value.dtype)
             elif i in self.positions and is_array(value):
                 given[i] = wrap(value)
         anchor = check_devices(values, self.name)
@@ -258,54 +251,41 @@ class Primitive(Body, functools.partial[Any]):
         tensor._node = Node(self, plan, parents, kept, versions, tensor._data.shape, tensor._data.dtype)
         tensor._requires_grad = True
 
-    def body_for(self, values: Sequence[Any]) -> Body:
-        """What runs on these values, which are of one dtype and device: the faster body, or the definition."""
-        x = values[self.positions[0]]
-        if self.body and type(x) is ndarray and x.dtype.char in "fd" and bodies.get():
-            return self.body
-        return self
-
     # ----------------------------------------------------------------- arguments of any other kind
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, defaults filled in."""
         rest, given = self.parameters[len(args):], {**self._defaults, **kwargs}
-        if len(rest) + len(args) == self._arity and given.keys() >= set(rest) >= kwargs.keys():
-            return (*args, *[given[name] for name in rest])
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise misfit(error, self.name, self.signature) from None
-        bound.apply_defaults()
-        return tuple(bound.arguments.values())
+        if len(rest) + len(args) != self._arity or not given.keys() >= set(rest) >= kwargs.keys():
+            try:
+                self.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.name}{self.signature}: {error}") from None
+        return (*args, *[given[name] for name in rest])
 
-    def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], bool]:
-        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory."""
+    def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], Array | None]:
+        """The raw values of the arguments, of one dtype and device; and one of the arrays if they are on a GPU."""
         values = [self._static(argument, position, args) for position, argument in enumerate(args)]
         operands = [as_operand(args[position], args, self.name) for position in self.positions]
         promote(operands or (values if self.floating else []), self.floating, self.broadcasts)
         for position, operand in zip(self.positions, operands, strict=True):
             values[position] = operand
-        return values, check_devices(values, self.name) is None
+        return values, check_devices(values, self.name)
 
     def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
         """An argument without a gradient rule, as the forward gets it."""
         if position in self.positions or type(value) in PLAIN:
             return value
         if isinstance(value, TensorBase):
-            return self._unwrap_static(value, position)
+            if value._requires_grad and recording.get() and self._differentiable:
+                raise TypeError(f"{self.name}: the argument {self.parameters[position]!r} has no gradient rule, "
+                                "but the tensor given for it requires a gradient; use .detach() if none is wanted")
+            return numeric(value._data, self.name)
         if type(value) is tuple:  # an index may have tensors in it
             return tuple([self._static(part, position, args) for part in value])
         if isinstance(value, np.number | np.bool_ | complex | ndarray):
             value = as_operand(value, args, self.name)
         return beside(value, args) if isinstance(value, ndarray) else value
-
-    def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
-        if tensor._requires_grad and recording.get() and self._differentiable:
-            advice = self._advice.get(self.parameters[position], "use .detach() if none is wanted")
-            raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
-                            f"but the tensor given for it requires a gradient; {advice}")
-        return numeric(tensor._data, self.name)
 
 
 def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] | None:
@@ -331,6 +311,11 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
     return values if dtype is not None and dtype.kind == "f" else None
 
 
+def may_run_faster(x: Any) -> bool:
+    """Whether a faster body may run, of which x is the first input."""
+    return type(x) is ndarray and x.dtype.char in "fd" and bodies.get()
+
+
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:
     """The version counter of the argument that `out` is, or is a view of; None if there is none."""
     base = getattr(out, "base", None)
@@ -349,16 +334,15 @@ def fact(kind: str, value: Any) -> Any:
     return getattr(value, "dtype", None) if kind == "dtype" else device_of(value)
 
 
-def primitive(forward: Function | None = None, *, broadcasts: bool = False, floating: bool = False,
-              composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> Any:
+def primitive(forward: Function | None = None, **declarations: Any) -> Any:
     """Make an operation of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``.
 
     Args:
         forward: takes arrays and returns an array, or an array and `Saved` values for a joint rule.
-        broadcasts, floating, composite, precision, fresh: see `Primitive`.
+        declarations: broadcasts, floating, composite, precision and fresh: see `Primitive`.
 
     Returns:
         A `Primitive`. Its ``gradient``, ``joint_gradient``, ``accumulating_gradient`` or ``no_gradient`` come next.
     """
-    declarations = broadcasts, floating, composite, precision, fresh
-    return Primitive(forward, *declarations) if forward is not None else lambda f: Primitive(f, *declarations)
+    made: Any = functools.partial(Primitive, **declarations)
+    return made if forward is None else made(forward)
