@@ -17,6 +17,7 @@ import contextlib
 import functools
 import heapq
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ class Arriving:
         self.may_write = not create_graph and all(watcher.buffers for watcher in watchers())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
-        self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
+        self.expected: Counter[int] = Counter()  # how many gradients are still to come, by a leaf's id; see `expect`
 
     def add(self, target: Any, value: Any, fresh: bool) -> None:
         """Add `value` to what is there for `target`. `fresh`: nobody else can refer to its memory."""
@@ -63,12 +64,10 @@ class Arriving:
 
     def device(self, value: Any) -> contextlib.AbstractContextManager[Any]:
         """A context in which new arrays are made where `value` is."""
-        return on_device_of(value._data if self.create_graph else value)
+        return on_device_of(getattr(value, "_data", value))
 
     def buffer(self, target: Any, like: Array) -> Array:
         """The sum so far for `target`, an array that we own, for a rule to add into."""
-        if not self.may_write:
-            return xp(like).zeros(target.shape, target.dtype)
         if id(target) not in self.entries:
             self.add(target, xp(like).zeros(target.shape, target.dtype), True)
         entry = self.entries[id(target)]
@@ -84,17 +83,14 @@ class Arriving:
 
     def expect(self, nodes: Iterable[Node]) -> None:
         """Count what `nodes` are going to send to each leaf, so that `hand_over` knows the last."""
-        for node in nodes:
-            for parent in node.parents:
-                if type(parent) is not Node:
-                    self.expected[id(parent)] = self.expected.get(id(parent), 0) + 1
+        self.expected.update([id(parent) for node in nodes for parent in node.parents if type(parent) is not Node])
 
     def hand_over(self, node: Node, receive: Receive) -> None:
         """Let `receive` take the gradients of the leaves for which `node`, which has sent its own, was the last."""
         for parent in node.parents:
             if type(parent) is not Node:
-                left = self.expected[id(parent)] = self.expected[id(parent)] - 1
-                if left == 0:
+                self.expected[id(parent)] -= 1
+                if not self.expected[id(parent)]:
                     gradient, owned, leaf = self.entries.pop(id(parent))
                     receive(leaf, gradient, owned)
 
@@ -162,22 +158,23 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, None for those that nobody wants."""
     plan, again = node.plan, arriving.create_graph
-    calls = plan.again if again else plan.calls
+    calls = plan.again if again or (plan.again and not arriving.may_write) else plan.calls
     if not calls:
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
     gradients: list[Any] = [None] * len(calls)
     together = None
-    for i, target in enumerate(node.parents):
+    for i, (target, name) in enumerate(zip(node.parents, plan.names, strict=True)):
         rule, pick, adds, joint = calls[i]
         if wanted is not None and id(target) not in wanted:
             continue
         if joint:
             together = rule(*pick(values)) if together is None else together
-            if len(together) != len(plan.needs):
+            inputs = node.primitive.inputs
+            if len(together) != len(inputs):
                 raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of "
-                                f"its {len(plan.needs)} inputs")
-            gradient = together[plan.wanted[i]]
+                                f"its {len(inputs)} inputs")
+            gradient = together[inputs.index(name)]
         elif adds:
             gradient = arriving.buffer(target, g)
             rule(gradient, *pick(values))
@@ -185,7 +182,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
             gradient = rule(*pick(values))
         like = target if type(target) is Node else target._data
         if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
-            gradient = match_input(gradient, like, node.primitive, plan.names[i])
+            gradient = match_input(gradient, like, node.primitive, name)
         gradients[i] = gradient
     return gradients
 
@@ -224,21 +221,19 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> l
 
 def composed(node: Node) -> Any:
     """The steps of the primitive of `node`, recorded on its inputs, all of which it keeps."""
-    primitive = node.primitive
-    kept = zip(node.plan.keep, saved_as_tensors(node), strict=True)
-    by_position = {position: value for (kind, position), value in kept if kind == "value"}
-    return primitive.composed([by_position[i] for i in range(len(primitive.parameters))])
+    primitive, kept = node.primitive, dict(zip(node.plan.keep, saved_as_tensors(node), strict=True))
+    return primitive.composed([kept["value", i] for i in range(len(primitive.parameters))])
 
 
 def saved_as_tensors(node: Node) -> list[Any]:
     """The saved values of `node` as tensors, in their place in the graph, so that rules on them are recorded."""
-    primitive, parents = node.primitive, dict(zip(node.plan.wanted, node.parents, strict=True))
+    primitive, parents = node.primitive, dict(zip(node.plan.names, node.parents, strict=True))
     versions = {id(value): counter for counter, _, value in node.versions}  # a change after this pass is an error too
 
-    def join(value: Any, index: int) -> Any:
+    def join(value: Any, name: str) -> Any:
         if not is_array(value):
             return value
-        target = parents.get(index)
+        target = parents.get(name)
         if not isinstance(target, TensorBase):
             return wrap(value, target, versions.get(id(value)))
         return in_dtype(target, value.dtype)  # to which it was cast on the way into the forward, and so into its rules
@@ -246,7 +241,7 @@ def saved_as_tensors(node: Node) -> list[Any]:
     values = []
     for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
         if kind == "value" and position in primitive.positions:
-            value = join(value, primitive.positions.index(position))
+            value = join(value, primitive.parameters[position])
         elif kind == "out":
             value = wrap(value, node, versions[id(value)])
         values.append(value)

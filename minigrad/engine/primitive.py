@@ -42,12 +42,12 @@ from typing import Any, Self
 import numpy as np
 from numpy import ndarray
 
-from minigrad.device import device_of, is_array, on_device_of
+from minigrad.device import is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain
 from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
-from minigrad.engine.rules import RESERVED, Body, Function, parameter_names
+from minigrad.engine.rules import FACTS, RESERVED, Body, Function, parameter_names
 from minigrad.engine.watch import watched, watchers
 
 __all__ = ["Primitive", "Saved", "primitive"]
@@ -107,20 +107,15 @@ class Primitive(Body, functools.partial[Any]):
         self.positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
         defaults = forward.__defaults__ or ()
-        self._defaults = dict(zip(self.parameters[len(self.parameters) - len(defaults):], defaults, strict=True))
+        self._defaults = dict(zip(self.parameters[::-1], defaults[::-1], strict=False))
         self._differentiable = True
-
-    @functools.cached_property
-    def signature(self) -> inspect.Signature:
-        """Of the function that it was made of."""
-        return inspect.signature(self.forward)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         """In a class it is a method, as a function is."""
         return self if tensor is None else functools.partial(self, tensor)
 
     def __repr__(self) -> str:
-        return f"<primitive {self.name}{self.signature}>"
+        return f"<primitive {self.name}{inspect.signature(self)}>"
 
     def __reduce__(self) -> str:
         """Copied and pickled by its name, as a function is."""
@@ -241,7 +236,7 @@ class Primitive(Body, functools.partial[Any]):
             elif kind == "out":
                 value, source = tensor._data, tensor
             else:
-                value = saved if kind == "saved" else fact(kind, values[position])
+                value = saved if kind == "saved" else FACTS[kind](values[position])
             kept.append(value)
             if isinstance(source, TensorBase):
                 versions.append((source._version, source._version[0], value))
@@ -257,10 +252,11 @@ class Primitive(Body, functools.partial[Any]):
         """All arguments in the order of the parameters, defaults filled in."""
         rest, given = self.parameters[len(args):], {**self._defaults, **kwargs}
         if len(rest) + len(args) != self._arity or not given.keys() >= set(rest) >= kwargs.keys():
+            signature = inspect.signature(self)
             try:
-                self.signature.bind(*args, **kwargs)
+                signature.bind(*args, **kwargs)
             except TypeError as error:
-                raise TypeError(f"{self.name}{self.signature}: {error}") from None
+                raise TypeError(f"{self.name}{signature}: {error}") from None
         return (*args, *[given[name] for name in rest])
 
     def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], Array | None]:
@@ -325,13 +321,6 @@ def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:
             if out is data or (base is not None and (base is data or base is data.base)):
                 return argument._version
     return None
-
-
-def fact(kind: str, value: Any) -> Any:
-    """The shape, dtype or device of an argument."""
-    if kind == "shape":
-        return np.shape(value)
-    return getattr(value, "dtype", None) if kind == "dtype" else device_of(value)
 
 
 def primitive(forward: Function | None = None, **declarations: Any) -> Any:

@@ -8,16 +8,20 @@ from __future__ import annotations
 import inspect
 import operator
 import types
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from minigrad.device import device_of
 
 Function = Callable[..., Any]
 Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such as ("shape", 0), or a name of RESERVED
 F = TypeVar("F", bound=Function)
 
 RESERVED = frozenset({"g", "out", "needs", "saved"})
-FACTS = frozenset({"shape", "dtype", "device"})  # after the name of a parameter
+FACTS: dict[str, Function] = {  # after the name of a parameter
+    "shape": np.shape, "dtype": lambda value: getattr(value, "dtype", None), "device": device_of}
 
 
 class Call(NamedTuple):
@@ -35,11 +39,10 @@ class Plan(NamedTuple):
     Worked out once for each set and body.
     """
 
-    needs: Any  # whether each input needs a gradient, by name: ``needs.weight``
-    wanted: tuple[int, ...]  # the inputs that do, by position
-    names: tuple[str, ...]  # and by name
+    needs: Any = None  # whether each input needs a gradient, by name: ``needs.weight``
+    names: tuple[str, ...] = ()  # of the inputs that do
     keep: tuple[Source, ...] = ()
-    calls: tuple[Call, ...] = ()  # one for each of `wanted`; none: every backward records the computation again
+    calls: tuple[Call, ...] = ()  # one for each of `names`; none: every backward records the computation again
     again: tuple[Call, ...] = ()  # for create_graph: those of the definition, none of which adds, or none at all
     fresh: bool = False  # what the calls return shares memory with nothing else
 
@@ -130,22 +133,19 @@ class Body:
                   for kind, position in sources]
         if len(places) > 1:
             return operator.itemgetter(*places)
-        return operator.itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()
+        return operator.itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
     def plan(self, needs: tuple[bool, ...]) -> Plan:
         """The plan for these inputs that need a gradient."""
         primitive = self.primitive
-        wanted = tuple(i for i, need in enumerate(needs) if need)
-        names, keep = tuple(primitive.inputs[i] for i in wanted), list[Source]()
+        named = dict(zip(primitive.inputs, needs, strict=True))
+        names, keep = tuple(name for name in named if named[name]), list[Source]()
         calls, again = self.calls(names, keep, adding=True), ()
         if primitive.joint is not None and primitive.composition is not None:  # which is called with every argument
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         else:
             again = primitive.calls(names, keep, adding=False)
-        make: Any = namedtuple
-        named = make("Needs", primitive.inputs, rename=True)
-        self.plans[needs] = Plan(named(*needs), wanted, names, tuple(keep), calls,
-                                 again, self.fresh)
+        self.plans[needs] = Plan(types.SimpleNamespace(**named), names, tuple(keep), calls, again, self.fresh)
         return self.plans[needs]
 
 

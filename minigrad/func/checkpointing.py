@@ -116,7 +116,7 @@ def _checkpoint(x):  # type: ignore[no-untyped-def]
 
 
 _checkpoint.recomputes = lambda node: node.saved[0].run_again(node)
-_plan = Plan(needs=(), wanted=(), names=())
+_plan = Plan()
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
