@@ -158,13 +158,13 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, None for those that nobody wants."""
     plan, again = node.plan, arriving.create_graph
-    calls = plan.again if again or (plan.again and not arriving.may_write) else plan.calls
+    calls = plan.calls if arriving.may_write or not (again or plan.again) else plan.again
     if not calls:
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
     gradients: list[Any] = [None] * len(calls)
     together = None
-    for i, (target, name) in enumerate(zip(node.parents, plan.names, strict=True)):
+    for i, target in enumerate(node.parents):
         rule, pick, adds, joint = calls[i]
         if wanted is not None and id(target) not in wanted:
             continue
@@ -174,7 +174,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
             if len(together) != len(inputs):
                 raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of "
                                 f"its {len(inputs)} inputs")
-            gradient = together[inputs.index(name)]
+            gradient = together[inputs.index(plan.names[i])]
         elif adds:
             gradient = arriving.buffer(target, g)
             rule(gradient, *pick(values))
@@ -182,7 +182,7 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
             gradient = rule(*pick(values))
         like = target if type(target) is Node else target._data
         if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
-            gradient = match_input(gradient, like, node.primitive, name)
+            gradient = match_input(gradient, like, node.primitive, plan.names[i])
         gradients[i] = gradient
     return gradients
 
