@@ -8,16 +8,15 @@ from __future__ import annotations
 import functools
 import math
 import numbers
-import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
 
 from minigrad.device import asarray_on, is_array, plain, to_numpy
 from minigrad.device.local import recording
-from minigrad.engine.errors import CAUGHT, explain, kind_of, shown
+from minigrad.engine.errors import CAUGHT, explain, shown
 from minigrad.engine.node import Array, TensorBase
 from minigrad.engine.operands import NUMERIC, numeric
 from minigrad.engine.primitive import casting
@@ -114,10 +113,7 @@ def public(function: F, precision: str | None = None) -> F:
         try:
             return function(*args, **keywords)
         except CAUGHT as error:
-            told = in_name_of(name, error, (*args, *keywords.values()))
-            if told is error:
-                raise
-            raise told from error
+            explain(error, (*args, *keywords.values()), name)
 
     call.precision = precision  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
@@ -126,14 +122,3 @@ def public(function: F, precision: str | None = None) -> F:
 def public_in_precision(precision: str) -> Callable[[F], F]:
     """`public` for a function that wants a precision."""
     return functools.partial(public, precision=precision)
-
-
-def in_name_of(operation: str, error: Exception, values: Iterable[Any]) -> Exception:
-    """The error as one of `operation`, called with `values`: the error itself if it names the operation already."""
-    message = str(error)
-    if re.match(rf"{operation}\b", message):
-        return error
-    inner = re.match(r"\w+(\([^()]*\))?: ", message)
-    if inner is None or isinstance(error, AttributeError):
-        return explain(error, values, operation)
-    return kind_of(error)(f"{operation}: {message[inner.end():]}")

@@ -23,7 +23,7 @@ import numpy as np
 from minigrad.arguments import number, whole_number
 from minigrad.device import DeviceError, asarray_on, device_of, is_array, on_device_of, to_numpy
 from minigrad.device.local import Setting
-from minigrad.engine.node import TensorBase
+from minigrad.engine.node import TensorBase, in_dtype
 from minigrad.engine.primitive import Primitive, casting
 from minigrad.engine.watch import span
 from minigrad.optim.optimizer import Optimizer
@@ -49,7 +49,7 @@ class Autocast:
 
     def values(self, op: Primitive, args: Sequence[Any], values: Sequence[Any]) -> Sequence[Any]:
         """The raw values that `op` runs on; the graph keeps the tensors among `args`."""
-        if not may_be_cast(inputs_of(op, args)):
+        if not may_be_cast([args[i] for i in op.positions]):
             return values
         dtype = np.dtype(op.precision)
         return [of_dtype(value, dtype) if i in op.positions else value for i, value in enumerate(values)]
@@ -60,11 +60,6 @@ class Autocast:
         if not may_be_cast([args[i] for i in positions]):
             return args
         return [of_dtype(value, np.dtype(precision)) if i in positions else value for i, value in enumerate(args)]
-
-
-def inputs_of(op: Primitive, args: Sequence[Any]) -> Sequence[Any]:
-    """The inputs among the arguments of an operation, those of ``*xs`` one by one."""
-    return args[0] if op.variadic else [args[i] for i in op.positions]
 
 
 def may_be_cast(inputs: Sequence[Any]) -> bool:
@@ -89,7 +84,7 @@ def of_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(value, tuple):
         return tuple([of_dtype(one, dtype) for one in value])
     if isinstance(value, TensorBase):
-        return value if value._data.dtype == dtype else value.astype(dtype)  # type: ignore[attr-defined]
+        return in_dtype(value, dtype)
     return asarray_on(device_of(value), value, dtype) if is_array(value) else value
 
 

@@ -17,6 +17,7 @@ import contextlib
 import functools
 import heapq
 import operator
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
 from minigrad.device.local import Setting
-from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, next_number, wrap
+from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, in_dtype, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import casting, composing, only_definitions
 from minigrad.engine.watch import span, watched, watchers
@@ -45,7 +46,7 @@ class Arriving:
         self.may_write = not create_graph and all(watcher.buffers for watcher in watchers())
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
-        self.expected: dict[int, int] = {}  # how many gradients are still to come, by a leaf's id; see `expect`
+        self.expected: Counter[int] = Counter()  # how many gradients are still to come, by a leaf's id; see `expect`
 
     def add(self, target: Any, value: Any, fresh: bool) -> None:
         """Add `value` to what is there for `target`. `fresh`: nobody else can refer to its memory."""
@@ -63,7 +64,7 @@ class Arriving:
 
     def device(self, value: Any) -> contextlib.AbstractContextManager[Any]:
         """A context in which new arrays are made where `value` is."""
-        return on_device_of(value._data if self.create_graph else value)
+        return on_device_of(getattr(value, "_data", value))
 
     def buffer(self, target: Any, like: Array) -> Array:
         """The sum so far for `target`, an array that we own, for a rule to add into."""
@@ -82,17 +83,14 @@ class Arriving:
 
     def expect(self, nodes: Iterable[Node]) -> None:
         """Count what `nodes` are going to send to each leaf, so that `hand_over` knows the last."""
-        for node in nodes:
-            for parent in node.parents:
-                if type(parent) is not Node:
-                    self.expected[id(parent)] = self.expected.get(id(parent), 0) + 1
+        self.expected.update([id(parent) for node in nodes for parent in node.parents if type(parent) is not Node])
 
     def hand_over(self, node: Node, receive: Receive) -> None:
         """Let `receive` take the gradients of the leaves for which `node`, which has sent its own, was the last."""
         for parent in node.parents:
             if type(parent) is not Node:
-                left = self.expected[id(parent)] = self.expected[id(parent)] - 1
-                if left == 0:
+                self.expected[id(parent)] -= 1
+                if not self.expected[id(parent)]:
                     gradient, owned, leaf = self.entries.pop(id(parent))
                     receive(leaf, gradient, owned)
 
@@ -160,10 +158,10 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, None for those that nobody wants."""
     plan, again = node.plan, arriving.create_graph
-    if plan.recompute is not None or (again and plan.expands):
+    calls = plan.calls if arriving.may_write or not (again or plan.again) else plan.again
+    if not calls:
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
-    calls = plan.calls if arriving.may_write else plan.again
     gradients: list[Any] = [None] * len(calls)
     together = None
     for i, target in enumerate(node.parents):
@@ -172,10 +170,11 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
             continue
         if joint:
             together = rule(*pick(values)) if together is None else together
-            if len(together) != len(plan.needs):
+            inputs = node.primitive.inputs
+            if len(together) != len(inputs):
                 raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of "
-                                f"its {len(plan.needs)} inputs")
-            gradient = together[plan.wanted[i]]
+                                f"its {len(inputs)} inputs")
+            gradient = together[inputs.index(plan.names[i])]
         elif adds:
             gradient = arriving.buffer(target, g)
             rule(gradient, *pick(values))
@@ -210,7 +209,7 @@ def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
 def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[None]:
     """Record what made `node` in its place, and send its gradient on to what that recorded, not to the parents."""
     newest = next_number()
-    target = gradient_target((node.plan.recompute or composed)(node))
+    target = gradient_target((node.primitive.recomputes or composed)(node))
     recorded = graph_of([target], newest)[0]
     if wanted is not None:
         wanted.update(recorded)
@@ -222,31 +221,27 @@ def expand(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> l
 
 def composed(node: Node) -> Any:
     """The steps of the primitive of `node`, recorded on its inputs, all of which it keeps."""
-    primitive = node.primitive
-    kept = zip(node.plan.keep, saved_as_tensors(node), strict=True)
-    by_position = {position: value for (kind, position), value in kept if kind == "value"}
-    return primitive.composed([by_position[i] for i in range(len(primitive.parameters))])
+    primitive, kept = node.primitive, dict(zip(node.plan.keep, saved_as_tensors(node), strict=True))
+    return primitive.composed([kept["value", i] for i in range(len(primitive.parameters))])
 
 
 def saved_as_tensors(node: Node) -> list[Any]:
     """The saved values of `node` as tensors, in their place in the graph, so that rules on them are recorded."""
-    primitive, parents = node.primitive, dict(zip(node.plan.wanted, node.parents, strict=True))
+    primitive, parents = node.primitive, dict(zip(node.plan.names, node.parents, strict=True))
     versions = {id(value): counter for counter, _, value in node.versions}  # a change after this pass is an error too
 
-    def join(value: Any, index: int) -> Any:
+    def join(value: Any, name: str) -> Any:
         if not is_array(value):
             return value
-        target = parents.get(index)
+        target = parents.get(name)
         if not isinstance(target, TensorBase):
             return wrap(value, target, versions.get(id(value)))
-        cast = target._data.dtype != value.dtype  # on the way into the forward, and so into its rules
-        return target.astype(value.dtype) if cast else target  # type: ignore[attr-defined]
+        return in_dtype(target, value.dtype)  # to which it was cast on the way into the forward, and so into its rules
 
     values = []
     for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
         if kind == "value" and position in primitive.positions:
-            value = (tuple(join(v, i) for i, v in enumerate(value)) if primitive.variadic else
-                     join(value, primitive.positions.index(position)))
+            value = join(value, primitive.parameters[position])
         elif kind == "out":
             value = wrap(value, node, versions[id(value)])
         values.append(value)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from minigrad.device import is_array
 from minigrad.engine.node import TensorBase
@@ -14,31 +13,24 @@ from minigrad.engine.node import TensorBase
 CAUGHT = (IndexError, ValueError, TypeError, AttributeError, OverflowError)  # of NumPy, where arguments do not fit
 
 
-def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequence[str] = ()) -> Exception:
-    """The same kind of error: its message between the operation's name and the operands, by their `names` if given.
+def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequence[str] = ()) -> NoReturn:
+    """Raise the same kind of error, which names the operation and the operands, by their `names` if given.
 
-    An AttributeError is a TypeError where something is no array: it has no ``shape``, for example.
+    What names the operation already is raised as it is; the name of an operation inside gives way to that of a function
+    that people call, one without `names`. An AttributeError is a TypeError where something is no array: it has no
+    ``shape``, for example.
     """
-    values, message, kind = list(values), str(error), kind_of(error)
+    values, message, kind = list(values), str(error), next(kind for kind in CAUGHT if isinstance(error, kind))
+    if re.match(rf"{operation}\b", message):
+        raise error
+    inner = None if names or kind is AttributeError else re.match(r"\w+(\([^()]*\))?: ", message)
+    if inner is not None:
+        raise kind(f"{operation}: {message[inner.end():]}") from error
     if kind is AttributeError and not all(isinstance(v, TensorBase) or is_array(v) for v in values):
         message, kind = "the operands must be tensors or arrays", TypeError
-    if message.startswith(f"{operation}: "):
-        return kind(message)
     named = itertools.zip_longest(names, values, fillvalue="")
     operands = "; ".join(f"{name}: {shown(value)}" if name else shown(value) for name, value in named)
-    return kind(f"{operation}: {message} [operands: {operands}]")
-
-
-def misfit(error: TypeError, operation: str, signature: inspect.Signature) -> TypeError:
-    """The error for arguments that a function does not have, with its signature."""
-    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values() if p.name != "self"]
-    problem = re.sub(r"^[\w.]+\(\) ", "", str(error))
-    return TypeError(f"{operation}{inspect.Signature(bare)}: {problem}")
-
-
-def kind_of(error: Exception) -> type[Exception]:
-    """The class in `CAUGHT` that the error belongs to."""
-    return next(kind for kind in CAUGHT if isinstance(error, kind))
+    raise kind(f"{operation}: {message} [operands: {operands}]") from error
 
 
 def shown(value: Any) -> str:

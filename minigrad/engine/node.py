@@ -53,6 +53,11 @@ def wrap(array: Array, node: Node | None = None, version: list[int] | None = Non
     return tensor
 
 
+def in_dtype(tensor: Any, dtype: Any) -> Any:
+    """The tensor, by a recorded cast if it has another dtype."""
+    return tensor if tensor._data.dtype == dtype else tensor.astype(dtype)
+
+
 class Saved(types.SimpleNamespace):
     """What a forward keeps for its own rule, by name: ``Saved(mean=mean)``, read as ``saved.mean``."""
 

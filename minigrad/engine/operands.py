@@ -74,8 +74,7 @@ def promote(operands: list[Any], floating: bool, broadcasts: bool) -> None:
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether an array of `shape` can be broadcast to the shape `target`."""
-    aligned = zip(reversed(shape), reversed(target), strict=False)
-    return len(shape) <= len(target) and all(n in (1, m) for n, m in aligned)
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1], strict=False))
 
 
 def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:

@@ -13,9 +13,9 @@ of that input. **The names of its parameters say what it needs**, and the tape k
 ======================  =====================================================================================
 ``g``                   the gradient of the output
 ``x`` (a parameter)     the array given for that parameter, or the static value
-``x_shape`` and so on   its shape, dtype (``x_dtype``), device alone (for ``*xs``: ``xs_shapes``, a tuple)
+``x_shape`` and so on   its shape, dtype (``x_dtype``), device alone
 ``out``                 the output
-``needs``               in joint rules: which inputs require a gradient, by name (for ``*xs``: by position)
+``needs``               in joint rules: which inputs require a gradient, by name
 ``saved``               in joint rules: the `Saved` values that the forward returned beside its output
 ======================  =====================================================================================
 
@@ -35,19 +35,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Self
 
 import numpy as np
 from numpy import ndarray
 
-from minigrad.device import device_of, is_array, on_device_of
+from minigrad.device import is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
-from minigrad.engine.errors import CAUGHT, explain, misfit
-from minigrad.engine.node import Array, Node, Saved, TensorBase, wrap
+from minigrad.engine.errors import CAUGHT, explain
+from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
-from minigrad.engine.rules import RESERVED, Body, Function, is_ordinary, parameter_names
+from minigrad.engine.rules import FACTS, RESERVED, Body, Function, parameter_names
 from minigrad.engine.watch import watched, watchers
 
 __all__ = ["Primitive", "Saved", "primitive"]
@@ -79,7 +79,8 @@ class Primitive(Body, functools.partial[Any]):
         fresh: each gradient that a rule returns is memory of its own, which nothing else refers to.
     """
 
-    recomputes = False  # True for an operation that stands for a whole computation, to be made again in the backward
+    # Of an operation that stands for a whole computation: records it again for its node, since there are no rules.
+    recomputes: Callable[[Node], Any] | None = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """A partial of `call`: CPython 3.11 calls one at once, and takes 0.5 µs more (of 4) for a ``__call__``."""
@@ -91,18 +92,10 @@ class Primitive(Body, functools.partial[Any]):
                  composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> None:
         # `_take` is the primitive behind a function `take` that checks and converts its arguments first.
         self.name = forward.__name__.lstrip("_")
-        self.__name__, self.__qualname__, self.__module__ = forward.__name__, forward.__qualname__, forward.__module__
-        self.__doc__, self.__wrapped__ = forward.__doc__, forward
+        functools.update_wrapper(self, forward)
         self.broadcasts, self.floating, self.precision = broadcasts, floating, precision
         self.composition = forward if composite is True else composite or None
         self.parameters = parameter_names(forward)
-        self.variadic = not is_ordinary(forward) and self._check_kinds(forward)
-        if self.variadic:  # from here on it takes all its arguments by position, the first a tuple
-
-            def by_position(xs: tuple[Any, ...], *options: Any) -> Any:
-                return self.__wrapped__(*xs, **dict(zip(self.parameters[1:], options, strict=True)))
-
-            forward = by_position
         clash = RESERVED.intersection(self.parameters)
         if clash:
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
@@ -110,40 +103,23 @@ class Primitive(Body, functools.partial[Any]):
         super().__init__(self, forward, fresh)
         self.body: Body | None = None
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
-        self._arity = len(self.parameters) if not self.variadic else -1  # -1: no number of arguments is the usual one
+        self._arity = len(self.parameters)
         self.positions: tuple[int, ...] = ()
         self._statics = tuple(range(len(self.parameters)))
-        defaults = self.__wrapped__.__defaults__ or ()
-        self._defaults = dict(zip(self.parameters[len(self.parameters) - len(defaults):], defaults, strict=True))
+        defaults = forward.__defaults__ or ()
+        self._defaults = dict(zip(self.parameters[::-1], defaults[::-1], strict=False))
         self._differentiable = True
-        self._advice: dict[str, str] = {}
-
-    def _check_kinds(self, forward: Function) -> bool:
-        """Whether the forward takes ``*xs``; TypeError for a signature that no primitive may have."""
-        kinds = [p.kind for p in inspect.signature(forward).parameters.values()]
-        variadic = kinds[:1] == [inspect.Parameter.VAR_POSITIONAL]
-        allowed = {inspect.Parameter.KEYWORD_ONLY} if variadic else {
-            inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD}
-        if not allowed.issuperset(kinds[variadic:]):
-            raise TypeError(f"{self.name}{inspect.signature(forward)}: a primitive takes either ordinary parameters, "
-                            "or *xs and keyword-only ones after it")
-        return variadic
-
-    @functools.cached_property
-    def signature(self) -> inspect.Signature:
-        """Of the function that it was made of."""
-        return inspect.signature(self.__wrapped__)
 
     def __get__(self, tensor: Any, owner: Any = None) -> Any:
         """In a class it is a method, as a function is."""
         return self if tensor is None else functools.partial(self, tensor)
 
     def __repr__(self) -> str:
-        return f"<primitive {self.name}{self.signature}>"
+        return f"<primitive {self.name}{inspect.signature(self)}>"
 
     def __reduce__(self) -> str:
         """Copied and pickled by its name, as a function is."""
-        return self.__qualname__
+        return self.forward.__qualname__
 
     # ----------------------------------------------------------------- declaring; see also `Body`
 
@@ -165,10 +141,6 @@ class Primitive(Body, functools.partial[Any]):
             self.positions = tuple(range(len(self.parameters) - len(self._defaults)))
         return self
 
-    def advise(self, **advice: str) -> None:
-        """What to do when a tensor that requires a gradient is given for an argument without a rule, by its name."""
-        self._advice.update(advice)
-
     def faster(self, forward: Function) -> Body:
         """Decorate a forward that runs in place of the definition on float32 and float64 in host memory.
 
@@ -183,49 +155,43 @@ class Primitive(Body, functools.partial[Any]):
         """Run the operation: arrays give an array, tensors a tensor (recorded if one of them requires a gradient)."""
         if kwargs or len(args) != self._arity:
             args = self._bind(args, kwargs)
-        given, statics = args, self._statics
-        if self.variadic:
-            given = (*args[0], *args[1:])
-            statics = tuple(range(len(args[0]), len(given)))
-        for argument in given:
+        for argument in args:
             if isinstance(argument, TensorBase):
                 break
         else:  # arrays alone: the definition, and nothing else
             try:
                 result = self.forward(*args)
             except CAUGHT as error:
-                raise explain(error, args, self.name, self.parameters) from error
+                explain(error, args, self.name, self.parameters)
             return result[0] if self.has_saved else result
-        values, host = plain_values(given, statics), True
+        values, anchor = plain_values(args, self._statics), None
         if values is None:
-            values, host = self._convert(args, given)
-        elif self.variadic:
-            values = [tuple(values[:len(args[0])]), *values[len(args[0]):]]
+            values, anchor = self._convert(args)
         if self.precision is not None and (cast := casting.get()) is not None:
             values = cast.values(self, args, values)
         if self.composition is not None and (compose := composing.get()) is not None:
             return compose(self, args, values)
         if watchers():
-            return watched(self, args, functools.partial(self.run, args, values, host))
-        return self.run(args, values, host)
+            return watched(self, args, functools.partial(self.run, args, values, anchor))
+        return self.run(args, values, anchor)
 
-    def run(self, args: tuple[Any, ...], values: Sequence[Any], host: bool) -> Any:
-        """Run a body on raw arrays, and record it if an input needs a gradient."""
-        body = self.body_for(values) if self.body else self
+    def run(self, args: tuple[Any, ...], values: Sequence[Any], anchor: Array | None) -> Any:
+        """Run a body on raw arrays, beside `anchor` if they are on a GPU; record it if an input needs a gradient."""
+        body = self.body if self.body and may_run_faster(values[self.positions[0]]) else self
         try:
-            if host:
+            if anchor is None:
                 out = body.forward(*values)
             else:
-                with on_device_of(check_devices(values, self.name)):
+                with on_device_of(anchor):
                     out = body.forward(*values)
         except CAUGHT as error:
-            raise explain(error, values, self.name, self.parameters) from error
+            explain(error, values, self.name, self.parameters)
         out, saved = out if body.has_saved else (out, None)
-        shares = self.variadic or getattr(out, "base", None) is not None
+        shares = getattr(out, "base", None) is not None
         for value in values:
             if value is out:
                 shares = True
-        tensor = wrap(out, None, shared_version(out, args[0] if self.variadic else args) if shares else None)
+        tensor = wrap(out, None, shared_version(out, args) if shares else None)
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
@@ -238,8 +204,7 @@ class Primitive(Body, functools.partial[Any]):
         given = list(values)
         for i, (argument, value) in enumerate(zip(args, values, strict=True)):
             if isinstance(argument, TensorBase):
-                cast = argument._data.dtype != value.dtype
-                given[i] = argument.astype(value.dtype) if cast else argument  # type: ignore[attr-defined]
+                given[i] = in_dtype(argument, value.dtype)
             elif i in self.positions and is_array(value):
                 given[i] = wrap(value)
         anchor = check_devices(values, self.name)
@@ -253,10 +218,9 @@ class Primitive(Body, functools.partial[Any]):
 
     def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
         """Give `tensor` its node, if an input needs a gradient."""
-        inputs, positions = (args, self.positions) if not self.variadic else (args[0], range(len(args[0])))
         needs, parents = [], []
-        for position in positions:
-            source = inputs[position]
+        for position in self.positions:
+            source = args[position]
             needed = isinstance(source, TensorBase) and source._requires_grad
             needs.append(needed)
             if needed:
@@ -272,72 +236,52 @@ class Primitive(Body, functools.partial[Any]):
             elif kind == "out":
                 value, source = tensor._data, tensor
             else:
-                value = saved if kind == "saved" else fact(kind, values[position])
+                value = saved if kind == "saved" else FACTS[kind](values[position])
             kept.append(value)
             if isinstance(source, TensorBase):
                 versions.append((source._version, source._version[0], value))
-            elif type(source) is tuple:  # *xs, or an index
+            elif type(source) is tuple:  # an index
                 versions += [(s._version, s._version[0], v) for s, v in zip(source, value, strict=True)
                              if isinstance(s, TensorBase)]
         tensor._node = Node(self, plan, parents, kept, versions, tensor._data.shape, tensor._data.dtype)
         tensor._requires_grad = True
 
-    def body_for(self, values: Sequence[Any]) -> Body:
-        """What runs on these values, which are of one dtype and device: the faster body, or the definition."""
-        x = values[self.positions[0]]
-        if self.body and type(x) is ndarray and x.dtype.char in "fd" and bodies.get():
-            return self.body
-        return self
-
     # ----------------------------------------------------------------- arguments of any other kind
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments in the order of the parameters, ``*xs`` as one tuple, defaults filled in."""
-        positional = (args,) if self.variadic else args
-        rest, given = self.parameters[len(positional):], {**self._defaults, **kwargs}
-        if len(rest) + len(positional) == len(self.parameters) and given.keys() >= set(rest) >= kwargs.keys():
-            return (*positional, *[given[name] for name in rest])
-        try:
-            bound = self.signature.bind(*args, **kwargs)
-        except TypeError as error:
-            raise misfit(error, self.name, self.signature) from None
-        bound.apply_defaults()
-        return tuple(bound.arguments.values())
+        """All arguments in the order of the parameters, defaults filled in."""
+        rest, given = self.parameters[len(args):], {**self._defaults, **kwargs}
+        if len(rest) + len(args) != self._arity or not given.keys() >= set(rest) >= kwargs.keys():
+            signature = inspect.signature(self)
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:
+                raise TypeError(f"{self.name}{signature}: {error}") from None
+        return (*args, *[given[name] for name in rest])
 
-    def _convert(self, args: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[list[Any], bool]:
-        """The raw values of the arguments, of one dtype and device; and whether all arrays are in host memory.
-
-        `given`: the arguments, with ``*xs`` one by one.
-        """
-        values = [self._static(argument, position, given) for position, argument in enumerate(args)]
-        inputs = args[0] if self.variadic else [args[i] for i in self.positions]
-        operands = [as_operand(operand, given, self.name) for operand in inputs]
+    def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], Array | None]:
+        """The raw values of the arguments, of one dtype and device; and one of the arrays if they are on a GPU."""
+        values = [self._static(argument, position, args) for position, argument in enumerate(args)]
+        operands = [as_operand(args[position], args, self.name) for position in self.positions]
         promote(operands or (values if self.floating else []), self.floating, self.broadcasts)
-        if self.variadic:
-            values[0] = tuple(operands)
-        else:
-            for position, operand in zip(self.positions, operands, strict=True):
-                values[position] = operand
-        return values, check_devices(values, self.name) is None
+        for position, operand in zip(self.positions, operands, strict=True):
+            values[position] = operand
+        return values, check_devices(values, self.name)
 
     def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
         """An argument without a gradient rule, as the forward gets it."""
         if position in self.positions or type(value) in PLAIN:
             return value
         if isinstance(value, TensorBase):
-            return self._unwrap_static(value, position)
+            if value._requires_grad and recording.get() and self._differentiable:
+                raise TypeError(f"{self.name}: the argument {self.parameters[position]!r} has no gradient rule, "
+                                "but the tensor given for it requires a gradient; use .detach() if none is wanted")
+            return numeric(value._data, self.name)
         if type(value) is tuple:  # an index may have tensors in it
             return tuple([self._static(part, position, args) for part in value])
         if isinstance(value, np.number | np.bool_ | complex | ndarray):
             value = as_operand(value, args, self.name)
         return beside(value, args) if isinstance(value, ndarray) else value
-
-    def _unwrap_static(self, tensor: TensorBase, position: int) -> Array:
-        if tensor._requires_grad and recording.get() and self._differentiable:
-            advice = self._advice.get(self.parameters[position], "use .detach() if none is wanted")
-            raise TypeError(f"{self.name}: there is no gradient rule for the argument {self.parameters[position]!r}, "
-                            f"but the tensor given for it requires a gradient; {advice}")
-        return numeric(tensor._data, self.name)
 
 
 def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] | None:
@@ -363,6 +307,11 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] |
     return values if dtype is not None and dtype.kind == "f" else None
 
 
+def may_run_faster(x: Any) -> bool:
+    """Whether a faster body may run, of which x is the first input."""
+    return type(x) is ndarray and x.dtype.char in "fd" and bodies.get()
+
+
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:
     """The version counter of the argument that `out` is, or is a view of; None if there is none."""
     base = getattr(out, "base", None)
@@ -374,23 +323,15 @@ def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:
     return None
 
 
-def fact(kind: str, value: Any) -> Any:
-    """The shape, dtype or device of an argument; of ``*xs`` the tuple of them."""
-    if kind == "shape":
-        return tuple([v.shape for v in value]) if isinstance(value, tuple) else np.shape(value)
-    return getattr(value, "dtype", None) if kind == "dtype" else device_of(value)
-
-
-def primitive(forward: Function | None = None, *, broadcasts: bool = False, floating: bool = False,
-              composite: bool | Function = False, precision: str | None = None, fresh: bool = False) -> Any:
+def primitive(forward: Function | None = None, **declarations: Any) -> Any:
     """Make an operation of a function on arrays: ``@primitive`` or ``@primitive(broadcasts=True)``.
 
     Args:
         forward: takes arrays and returns an array, or an array and `Saved` values for a joint rule.
-        broadcasts, floating, composite, precision, fresh: see `Primitive`.
+        declarations: broadcasts, floating, composite, precision and fresh: see `Primitive`.
 
     Returns:
         A `Primitive`. Its ``gradient``, ``joint_gradient``, ``accumulating_gradient`` or ``no_gradient`` come next.
     """
-    declarations = broadcasts, floating, composite, precision, fresh
-    return Primitive(forward, *declarations) if forward is not None else lambda f: Primitive(f, *declarations)
+    made: Any = functools.partial(Primitive, **declarations)
+    return made if forward is None else made(forward)

@@ -8,18 +8,20 @@ from __future__ import annotations
 import inspect
 import operator
 import types
-from collections import namedtuple
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from minigrad.engine.node import Node
+import numpy as np
+
+from minigrad.device import device_of
 
 Function = Callable[..., Any]
 Source = tuple[str, int]  # what a rule asks for: a fact about a parameter, such as ("shape", 0), or a name of RESERVED
 F = TypeVar("F", bound=Function)
 
 RESERVED = frozenset({"g", "out", "needs", "saved"})
-FACTS = {"shape": "shape", "shapes": "shape", "dtype": "dtype", "device": "device"}  # after the name of a parameter
+FACTS: dict[str, Function] = {  # after the name of a parameter
+    "shape": np.shape, "dtype": lambda value: getattr(value, "dtype", None), "device": device_of}
 
 
 class Call(NamedTuple):
@@ -37,15 +39,12 @@ class Plan(NamedTuple):
     Worked out once for each set and body.
     """
 
-    needs: Any  # whether each input needs a gradient, by name: ``needs.weight``; of ``*xs`` by position
-    wanted: tuple[int, ...]  # the inputs that do, by position
-    names: tuple[str, ...]  # and by name
+    needs: Any = None  # whether each input needs a gradient, by name: ``needs.weight``
+    names: tuple[str, ...] = ()  # of the inputs that do
     keep: tuple[Source, ...] = ()
-    calls: tuple[Call, ...] = ()  # one for each of `wanted`
-    again: tuple[Call, ...] = ()  # those of the definition, none of which adds: for create_graph
+    calls: tuple[Call, ...] = ()  # one for each of `names`; none: every backward records the computation again
+    again: tuple[Call, ...] = ()  # for create_graph: those of the definition, none of which adds, or none at all
     fresh: bool = False  # what the calls return shares memory with nothing else
-    expands: bool = False  # under create_graph the composition is recorded in the node's place
-    recompute: Callable[[Node], Any] | None = None  # records the computation again; every backward uses it, not rules
 
 
 class Body:
@@ -108,7 +107,7 @@ class Body:
             elif name in parameters:
                 found.append(("value", parameters.index(name)))
             elif stem in parameters and fact in FACTS:
-                found.append((FACTS[fact], parameters.index(stem)))
+                found.append((fact, parameters.index(stem)))
             else:
                 raise TypeError(f"{self.primitive.name}: a gradient rule asks for {name!r}; it may ask for g, out, "
                                 f"needs, saved, {', '.join(parameters)}, and …_shape, …_dtype or …_device of those")
@@ -134,38 +133,30 @@ class Body:
                   for kind, position in sources]
         if len(places) > 1:
             return operator.itemgetter(*places)
-        return operator.itemgetter(slice(places[0], places[0] + 1)) if places else lambda values: ()
+        return operator.itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
     def plan(self, needs: tuple[bool, ...]) -> Plan:
         """The plan for these inputs that need a gradient."""
         primitive = self.primitive
-        all_names = primitive.inputs if not primitive.variadic else (primitive.parameters[0],) * len(needs)
-        wanted = tuple(i for i, need in enumerate(needs) if need)
-        names, keep = tuple(all_names[i] for i in wanted), list[Source]()
-        calls = again = self.calls(names, keep, adding=True)
-        expands = primitive.joint is not None and primitive.composition is not None
-        if expands:  # the composition is called with every argument
+        named = dict(zip(primitive.inputs, needs, strict=True))
+        names, keep = tuple(name for name in named if named[name]), list[Source]()
+        calls, again = self.calls(names, keep, adding=True), ()
+        if primitive.joint is not None and primitive.composition is not None:  # which is called with every argument
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         else:
             again = primitive.calls(names, keep, adding=False)
-        make: Any = namedtuple
-        named = make("Needs", all_names, rename=True)
-        self.plans[needs] = Plan(needs if primitive.variadic else named(*needs), wanted, names, tuple(keep), calls,
-                                 again, self.fresh, expands)
+        self.plans[needs] = Plan(types.SimpleNamespace(**named), names, tuple(keep), calls, again, self.fresh)
         return self.plans[needs]
 
 
 def parameter_names(function: Function) -> list[str]:
-    """The names of a function's parameters; read from its code if possible: `inspect.signature` is slow at import."""
-    if is_ordinary(function):
-        code = function.__code__
-        return list(code.co_varnames[:code.co_argcount])
-    return list(inspect.signature(function).parameters)
-
-
-def is_ordinary(function: Function) -> bool:
-    """Whether it is a Python function whose parameters can all be given by position."""
-    if not isinstance(function, types.FunctionType) or hasattr(function, "__wrapped__"):
-        return False
-    code = function.__code__
-    return not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    """The names of a function's parameters; TypeError for one that cannot be given by position."""
+    if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
+        code = function.__code__  # `inspect.signature` is slow at import
+        if not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+            return list(code.co_varnames[:code.co_argcount])
+    signature = inspect.signature(function)
+    for name, parameter in signature.parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            raise TypeError(f"{function.__name__}{signature}: {name!r} is no parameter that is given by position")
+    return list(signature.parameters)

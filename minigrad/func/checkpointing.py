@@ -115,8 +115,8 @@ def _checkpoint(x):  # type: ignore[no-untyped-def]
     return x
 
 
-_checkpoint.recomputes = True
-_plan = Plan(needs=(), wanted=(), names=(), recompute=lambda node: node.saved[0].run_again(node))
+_checkpoint.recomputes = lambda node: node.saved[0].run_again(node)
+_plan = Plan()
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

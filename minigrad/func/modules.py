@@ -24,14 +24,11 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
         parameters: tensors or arrays by the names of ``module.named_parameters()`` and ``named_buffers()``, of their
             shapes; those not named are the module's own. What the module has under several names (tied) is replaced
             under all of them. A module that changes them in place changes what was given, as in any call.
-        args, kwargs: for the module. PyTorch's form, one tuple with all the positional arguments and perhaps a
-            dictionary, is understood; a module that takes a tuple gets it in another: ``((a, b),)``.
+        args, kwargs: for the module.
 
     Raises:
         ValueError: a name that the module does not have, another shape, or two values for what is tied.
     """
-    if args and isinstance(args[0], tuple) and (len(args) == 1 or (len(args) == 2 and isinstance(args[1], dict))):
-        args, kwargs = args[0], {**kwargs, **dict(*args[1:])}
     own: dict[str, Tensor] = dict(module.named_buffers(remove_duplicate=False))
     own.update(module.named_parameters(remove_duplicate=False))
     given: dict[int, Tensor] = {}

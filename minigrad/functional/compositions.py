@@ -17,11 +17,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from minigrad.arguments import in_name_of
 from minigrad.device.local import Setting
 from minigrad.device.sums import narrowed, widened
 from minigrad.engine import primitive
-from minigrad.engine.errors import CAUGHT
+from minigrad.engine.errors import CAUGHT, explain
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import Primitive, casting
 
@@ -38,8 +37,7 @@ def compose(op: Primitive, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
         with Setting(casting, lambda now: None):
             return op.steps(args, values)
     except CAUGHT as error:
-        told = in_name_of(op.name, error, args)
-        raise told from (error if told is not error else None)
+        explain(error, args, op.name)
 
 
 def fused(enabled: bool) -> Setting[Any]:

@@ -202,7 +202,6 @@ def where(condition, x, y):
 
 where.gradient(x=lambda g, condition: where(condition, g, 0.0),
                y=lambda g, condition: where(condition, 0.0, g))
-where.advise(condition="the condition must be boolean, such as x > 0")
 
 
 def share(g: Any, loses: Any, ties: Any) -> Any:

@@ -14,7 +14,8 @@ from minigrad import device as devices
 from minigrad.arguments import numeric_dtype, public, whole_number
 from minigrad.device import is_array, plain, xp
 from minigrad.device.sums import sum_over
-from minigrad.engine.operands import numeric, sum_to
+from minigrad.engine.node import TensorBase
+from minigrad.engine.operands import as_operand, numeric, sum_to
 from minigrad.engine.primitive import primitive
 
 
@@ -166,20 +167,16 @@ tile.gradient(x=tile_gradient)
 
 
 @primitive
-def _concatenate(*xs, axis):
-    return xp(xs[0]).concatenate(xs, axis=axis)
+def _concatenate(x, y, z, w, axis):
+    """Up to four arrays, None for each of the others."""
+    return xp(x).concatenate([piece for piece in (x, y, z, w) if piece is not None], axis=axis)
 
 
-@_concatenate.joint_gradient("xs")
-def concatenate_gradient(g, xs_shapes, axis, needs):
+@_concatenate.joint_gradient("x", "y", "z", "w")
+def concatenate_gradient(g, x_shape, y_shape, z_shape, w_shape, axis):
     # forward: the arrays stand one after the other along `axis`; so here: each gets the slice where it stands.
-    before = (slice(None),) * (axis % len(xs_shapes[0]))
-    gradients, start = [], 0
-    for shape, needed in zip(xs_shapes, needs, strict=True):
-        stop = start + shape[axis]
-        gradients.append(g[(*before, slice(start, stop))] if needed else None)
-        start = stop
-    return gradients
+    sizes = [shape[axis] for shape in (x_shape, y_shape, z_shape, w_shape) if shape]  # that of None is ()
+    return (*split(g, sizes, axis), None, None, None)[:4]
 
 
 @public
@@ -188,12 +185,21 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Any:
 
     With None for the axis they are flattened first, as in NumPy.
     """
-    tensors = [plain(t, "concatenate") for t in tensors]
-    if not tensors:
+    joined = [plain(t, "concatenate") for t in tensors]
+    if not joined:
         raise ValueError("needs at least one tensor")
     if axis is None:
-        return _concatenate(*[ravel(t) for t in tensors], axis=0)
-    return _concatenate(*tensors, axis=axis)
+        joined, axis = [ravel(t) for t in joined], 0
+    tensor = next((t for t in joined if isinstance(t, TensorBase)), None)
+    if tensor is None:
+        return xp(joined[0]).concatenate(joined, axis=axis)
+    # A list is weak beside a tensor, wherever that stands.
+    joined = [as_operand(t, [tensor], "concatenate") if isinstance(t, (list, tuple)) else t for t in joined]
+    while True:  # fours, then fours of them, …
+        fours = [(*joined[i:i + 4], None, None, None)[:4] for i in range(0, len(joined), 4)]
+        joined = [_concatenate(*four, axis) for four in fours]
+        if len(joined) == 1:
+            return joined[0]
 
 
 @public

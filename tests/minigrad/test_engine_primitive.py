@@ -49,14 +49,14 @@ def test_the_tape_keeps_only_what_rules_name():
 
 
 @pytest.mark.parametrize("more", [False, True], ids=["alone", "with a gradient that is added to it"])
-def test_a_variadic_rule_that_returns_its_operands_does_not_lend_them_out(more):
+def test_a_joint_rule_that_returns_its_operands_does_not_lend_them_out(more):
     @primitive
-    def pair(*xs):
-        return (xs[0] * xs[1]).sum()
+    def pair(x, y):
+        return (x * y).sum()
 
-    @pair.joint_gradient("xs")
-    def pair_gradient(g, xs):
-        return [xs[1], xs[0]]  # right where g is 1
+    @pair.joint_gradient("x", "y")
+    def pair_gradient(g, x, y):
+        return [y, x]  # right where g is 1
 
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     other, out = (x * y).sum(), pair(x, y)

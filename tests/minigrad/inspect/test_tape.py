@@ -66,7 +66,7 @@ def test_constants_are_inputs_but_no_parents_and_only_what_rules_ask_for_is_save
     assert (product.saved, product.inputs) == ([("y", 32)], [(4,), (4,)])
     assert [name for name, _ in product.parents] == ["x"]
     joined = entry_of(record(lambda: mg.concatenate([x, ones, leaf(3)])), "concatenate")
-    assert [name for name, _ in joined.parents] == ["xs", "xs"]
+    assert [name for name, _ in joined.parents] == ["x", "z"]
     assert joined.inputs == [(4,), (4,), (3,)]
     entry = entry_of(record(lambda: F.scaled_dot_product_attention(leaf(2, 5, 4), leaf(2, 5, 4), leaf(2, 5, 4))),
                      "attention")

@@ -72,7 +72,7 @@ def test_an_event_has_what_went_in_and_came_out():
         mg.concatenate([x, x])
 
     (fill, given, made), (_, factors, product), (node, g, gradients), *_, (_, several, _) = events_of(run).seen
-    assert (fill, given[1:], several) == (mg.where, (x, 7.0), ((x, x), 0))
+    assert (fill, given[1:], several) == (mg.where, (x, 7.0), (x, x, None, None, 0))
     assert (factors, node) == ((made, w), product._node)
     assert g.shape == (2, 4)
     np.testing.assert_allclose(gradients[1], w.grad.numpy())

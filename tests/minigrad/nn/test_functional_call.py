@@ -1,4 +1,4 @@
-"""functional_call: PyTorch's form, buffers, tied parameters, and what it refuses."""
+"""functional_call: arguments, buffers, tied parameters, and what it refuses."""
 
 import numpy as np
 import pytest
@@ -25,10 +25,8 @@ X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.flo
 
 @pytest.mark.parametrize(("args", "kwargs", "expected"), [
     ((X,), {}, [15.0, 27.0]),
-    (((X,),), {}, [15.0, 27.0]),  # PyTorch's
-    (((X, 2.0),), {}, [30.0, 54.0]),
-    (((X,), {"factor": 2.0}), {}, [30.0, 54.0]),
-    (((X,),), {"factor": 2.0}, [30.0, 54.0]),
+    ((X, 2.0), {}, [30.0, 54.0]),
+    ((X,), {"factor": 2.0}, [30.0, 54.0]),
     ((), {"x": X}, [15.0, 27.0]),
 ])
 def test_arguments(args, kwargs, expected):
