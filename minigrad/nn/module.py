@@ -252,11 +252,6 @@ class Module:
         """
         return RemovableHandle(self._own_hooks().backward, hook)
 
-    @property
-    def has_hooks(self) -> bool:
-        """Whether a hook is registered, which only a call of the module runs."""
-        return self._hooks is not None and bool(self._hooks.before or self._hooks.after or self._hooks.backward)
-
     def _own_hooks(self) -> ModuleHooks:
         if self._hooks is None:
             self._hooks = ModuleHooks()

@@ -56,21 +56,30 @@ class Optimizer:
             raise TypeError(f"{self._name}: params must be tensors or groups in a list, or a module's .parameters(), "
                             f"got {type(params).__name__}")
         given: list[Any] = list(params)
-        groups = given if given and all(isinstance(item, Mapping) for item in given) else [{"params": given}]
-        self.param_groups: list[dict[str, Any]] = [
-            {**self.defaults, **self._options(group), "params": list(group.get("params", ()))} for group in groups]
-        members = self._members()
+        self.param_groups: list[dict[str, Any]] = []
+        self.schedule: float | None = None  # what a schedule multiplies the rates with now
+        self._state: list[dict[str, Any]] = []  # by position of a parameter: how many updates, and arrays
+        for group in given if given and all(isinstance(item, Mapping) for item in given) else [{"params": given}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, group: Mapping[str, Any]) -> None:
+        """Let a group join, ``{"params": tensors, option: value, …}``; its first update is at the scheduled rate."""
+        found = {**self.defaults, **self._options(group), "params": list(group.get("params", ()))}
+        if self.schedule is not None:
+            found["initial_lr"] = found["lr"]
+            found["lr"] *= self.schedule
+        members = [*self._members(), *found["params"]]
         for i, p in enumerate(members):
             if not isinstance(p, Tensor):
                 raise TypeError(f"{self._name}: parameter {i} must be a Tensor, got {type(p).__name__}")
             if not p.is_leaf:
                 raise ValueError(f"{self._name}: parameter {i} (shape {p.shape}) is the result of an operation; only "
                                  "leaf tensors can be optimized")
-        if len({id(p) for p in members}) < len(members) or not all(group["params"] for group in self.param_groups):
+        if len({id(p) for p in members}) < len(members) or not found["params"]:
             raise ValueError(f"{self._name}: a group has an empty parameter list, or a parameter was given twice; a "
                              "shared one belongs in one group, once")
-        # By position of a parameter: how many updates, and arrays.
-        self._state: list[dict[str, Any]] = [{"step": 0} for _ in members]
+        self.param_groups.append(found)
+        self._state += [{"step": 0} for _ in found["params"]]
 
     def _options(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a group, in whatever way they were set, as numbers of Python; the errors of the class."""

@@ -46,7 +46,7 @@ class LambdaLR:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def _apply(self) -> None:
-        factor = self.lr_lambda(self.last_step)
+        factor = self.optimizer.schedule = self.lr_lambda(self.last_step)
         for group in self.optimizer.param_groups:
             rate = float(group.setdefault("initial_lr", group["lr"])) * factor
             group["lr"] = float(number(rate, "the rate", "LambdaLR", 0))

@@ -76,6 +76,16 @@ def test_the_schedule_is_stepped_once_per_update_not_once_per_parameter():
     np.testing.assert_allclose(p.data, 1 - (1 + 1 / 2 + 1 / 3 + 1 / 4), rtol=1e-14)  # the update uses the rate
 
 
+def test_a_group_that_joins_later_has_its_own_initial_rate_and_is_scheduled_at_once():
+    optimizer = make(1.0)
+    scheduler = LambdaLR(optimizer, lambda step: 0.5**step)
+    scheduler.step()
+    optimizer.add_param_group({"params": [Tensor(np.ones(1), requires_grad=True)], "lr": 8.0})
+    assert scheduler.get_last_lr() == [0.5, 4.0]
+    scheduler.step()
+    assert scheduler.get_last_lr() == [0.25, 2.0]
+
+
 @pytest.mark.parametrize(("mistake", "named"), [
     (lambda o: CosineLR(o, 10, 10), "total_steps .* 11, got 10"),
     (lambda o: CosineLR(o, 1, 10, -0.5), "min_ratio"),
