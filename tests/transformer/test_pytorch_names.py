@@ -203,6 +203,8 @@ def test_every_problem_is_listed_and_nothing_is_changed():
         load_pytorch(other, {**state, "layers.1.self_attn.in_proj_weight": np.zeros((4, 12), np.float32)})
     with pytest.raises(ValueError, match="shape"):
         load_pytorch(other, state, strict=False)
+    with pytest.raises(ValueError, match=r"query\.weight is a part of a tensor that is given, too"):
+        load_pytorch(other, {**arrays(to_pytorch(module)), "layers.0.self_attention.query.weight": before["norm.bias"]})
     assert same(snapshot(other), before)
 
 

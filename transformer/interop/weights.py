@@ -52,6 +52,9 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
     for theirs, ours in names.items():
         if theirs in given:
             state |= zip(ours, _split(theirs, given.pop(theirs), [own[name].shape for name in ours]), strict=True)
+    if twice := [name for name in given if name in state and name not in around]:
+        raise ValueError(f"load_pytorch: nothing was changed, because {', '.join(twice)} is a part of a tensor that is "
+                         "given, too")
     state |= given  # names here, and those that are unexpected
     values = {id(own[name].data): value for name, value in state.items() if name in own}
     state |= {name: values[id(tensor.data)] for name, tensor in own.items()
