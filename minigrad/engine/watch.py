@@ -43,6 +43,9 @@ class Watcher:
     def after(self, what: Any, given: Any, made: Any) -> None:
         """It has ended."""
 
+    def writes(self, tensor: Any, index: Any, value: Any) -> None:
+        """``tensor[index] = value`` is about to happen in place; index and value are arrays, slices, numbers."""
+
 
 _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("minigrad.watchers", default=())
 watchers = _watchers.get

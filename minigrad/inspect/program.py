@@ -6,6 +6,7 @@ What depends on no parameter (ids, masks, a dropout mask) is a constant of the p
 
 from __future__ import annotations
 
+import json
 import linecache
 import re
 import sys
@@ -81,8 +82,8 @@ class Traced(np.ndarray[Any, Any]):
         text = f"{'np' if hasattr(np, ufunc.__name__) else 'special'}.{name}({write.shown(*args, **options)})"
         if name in SYMBOLS and not options:
             text = f" {SYMBOLS[name]} ".join(map(write.shown, args))
-        if out:  # x -= y
-            return write.change(out[0], f"{out[0].traced}[...] = {text}")
+        if out and made.ndim:  # x -= y; a number is no array in the program: there x = x - y
+            return write.change(out[0], f"{write.changed(out[0])}[...] = {text}")
         return write.change(args[0], text) if method == "at" else write.made(made, text)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
@@ -161,23 +162,28 @@ class Writer(FrameWatcher):
             self.given[id(array)] = self.value(name, array.shape), array
         return self.given[id(array)][0]
 
+    def of(self, array: Any, name: str) -> Value:
+        """The value of any array: one that is not made is called `name`."""
+        return array.traced if isinstance(array, Traced) else self.give(array, name)
+
     def shown(self, *args: Any, **options: Any) -> str:
         """Arguments as they stand in a line."""
         return ", ".join([*map(self.one, args), *[f"{name}={self.one(value)}" for name, value in options.items()]])
 
     def entry(self, array: Traced, index: Any) -> str:
         """``array[index]``."""
-        return f"{array.traced}[{self.shown(*index if isinstance(index, tuple) else (index,))}]"
+        parts = [self.bounds(part) if isinstance(part, slice) else self.one(part)
+                 for part in (index if isinstance(index, tuple) else (index,))]
+        return f"{array.traced}[{', '.join(parts) or '()'}]"
+
+    def bounds(self, part: slice) -> str:
+        """A slice as it stands in brackets."""
+        return ":".join("" if n is None else str(n) for n in (part.start, part.stop, part.step)).removesuffix(":")
 
     def one(self, arg: Any) -> str:
         """An argument as it stands in a line."""
-        if isinstance(arg, Traced):
-            return arg.traced
-        if isinstance(arg, np.ndarray) and arg.ndim:
-            return self.give(arg, "constant")
-        if isinstance(arg, slice):
-            bounds = ["" if part is None else str(part) for part in (arg.start, arg.stop, arg.step)]
-            return ":".join(bounds).removesuffix(":")
+        if isinstance(arg, Traced) or (isinstance(arg, np.ndarray) and arg.ndim):
+            return self.of(arg, "constant")
         if isinstance(arg, tuple) and all(type(part) is int for part in arg):
             return self.value("shape", text=repr(arg))
         if isinstance(arg, (tuple, list)):
@@ -204,15 +210,28 @@ class Writer(FrameWatcher):
 
     def change(self, array: Traced, text: str) -> Traced:
         """`array`, which a line has changed in place."""
-        self.write(array.traced, text, True)
+        self.write(self.changed(array), text, True)
         return array
+
+    def changed(self, array: Any) -> Value:
+        """The value of an array into which is written what depends on a parameter; RuntimeError for a constant."""
+        if not isinstance(array, Traced):
+            raise RuntimeError(f"program: what depends on a parameter is written in place into a constant of shape "
+                               f"{array.shape}, which would keep that value whatever the parameter is; compute a new "
+                               "tensor in its place, for instance by minigrad.where or minigrad.concatenate")
+        return array.traced
+
+    def writes(self, tensor: Any, index: Any, value: Any) -> None:
+        """RuntimeError for a write that the program would lack."""
+        if any(isinstance(array, Traced) for array in arrays_in((index, value))):
+            self.changed(tensor._data)
 
     def before(self, what: Any, given: Any) -> None:
         """An operation gives names to constants; the gradient that rules get is that of a value with a name."""
         self.enter(what).note = type(what).__name__
         self.place = None
         if isinstance(what, Node):
-            given.traced.name = f"d_{self.recorded[what].note.name}"
+            self.of(getattr(given, "_data", given), "").name = f"d_{self.recorded[what].note.name}"
         elif isinstance(what, Primitive):
             for name, value in zip(what.parameters, given, strict=True):
                 for array in arrays_in(value):
@@ -222,8 +241,8 @@ class Writer(FrameWatcher):
     def after(self, what: Any, given: Any, made: Any) -> None:
         """What an operation made is called after it, if it has no better name."""
         frame = self.leave(what, made)
-        if isinstance(what, Primitive) and made is not None and isinstance(made._data, Traced):
-            frame.note = made._data.traced
+        if isinstance(what, Primitive) and made is not None:
+            frame.note = self.of(made._data, what.name)
             frame.note.name = frame.note.name or what.name
 
 
@@ -321,11 +340,16 @@ def layout(writer: Writer, lines: list[Line], loss: Value, gradients: Mapping[st
         else:
             text += ["", f"    {title}"] if title else []
             text += [f"    {line.text(names)}  # {line.value.shape}" for line in run.lines]
-    results = [f'        "{name}": {names[value]},' for name, value in gradients.items()]
+    results = [f"        {quoted(name)}: {names[value]}," for name, value in gradients.items()]
     text += [f"    return {names[loss]}, {{", *results, "    }", ""]
     if any("special." in line for line in text):
         text.insert(1, "from scipy import special")
     return "\n".join(text)
+
+
+def quoted(name: str) -> str:
+    """A name as a string of Python."""
+    return json.dumps(name, ensure_ascii=False)
 
 
 def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -342,36 +366,39 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
     Returns:
         The text, which defines ``step(p)``, a function that returns the loss and the gradients by name; and the arrays
         `p` by name: parameters and constants.
+
+    Raises:
+        RuntimeError: what depends on a parameter is written in place into a constant.
     """
     tensors: dict[str, Any] = dict(wrt.named_parameters() if isinstance(wrt, Module) else wrt)
     writer, gradients = Writer(wrt if isinstance(wrt, Module) else None), dict[str, Value]()
-    names, before = {id(tensor): name for name, tensor in tensors.items()}, [t._data for t in tensors.values()]
+    arrays = {name: tensor._data for name, tensor in tensors.items()}
 
     def receive(leaf: Any, gradient: Any, owned: bool) -> None:
-        name = names[id(leaf)]
-        gradients[name] = gradient.traced
-        gradient.traced.name = f"d_{name.rpartition('.')[2]}"
+        for name, tensor in tensors.items():
+            if tensor is leaf:  # which may have several names
+                gradients[name] = writer.of(gradient, "")
+                gradients[name].name = f"d_{name.rpartition('.')[2]}"
 
     try:
         for name, tensor in tensors.items():
             value = writer.give(tensor._data, name)
-            value.text, tensor._data = f'p["{name}"]', writer.trace(tensor._data, value)
+            value.text, tensor._data = f"p[{quoted(name)}]", writer.trace(tensor._data, value)
         with only_definitions(), watch(writer):
             loss = function()
             with span("backward"):
-                result, start = loss._data.traced, np.ones_like(loss._data)
-                result.name, start.traced.name = "loss", "d_loss"
+                result, start = writer.of(loss._data, ""), np.ones_like(loss._data)
+                result.name, writer.of(start, "").name = "loss", "d_loss"
                 backward(loss, start, receive=receive)
     finally:
-        for tensor, data in zip(tensors.values(), before, strict=True):
-            tensor._data = data
-    needed, lines = {result, *gradients.values()}, list[Line]()
+        for name, tensor in tensors.items():
+            tensor._data = arrays[name]
+    needed, lines = set[str]({result, *gradients.values()}), list[Line]()
     for line in reversed(writer.lines):
         if line.value in needed:
             lines.insert(0, line)
             needed.update(line.values)
-    constants = {str(value): value.name for value, _ in writer.given.values() if value in needed and not value.text}
-    for key, name in named(constants, set(tensors)).items():
-        writer.values[key].text = f'p["{name}"]'
-    arrays = {value.text[3:-2]: array for value, array in writer.given.values() if value.text}
+    constants = {str(value): array for value, array in writer.given.values() if value in needed and not value.text}
+    for key, name in named({key: writer.values[key].name for key in constants}, set(tensors)).items():
+        writer.values[key].text, arrays[name] = f"p[{quoted(name)}]", constants[key]
     return layout(writer, lines, result, gradients), arrays

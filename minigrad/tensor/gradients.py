@@ -60,7 +60,7 @@ def arrived(entry: list[Any]) -> list[Any]:
 def copy(array: Array) -> Array:
     """A copy with memory of its own, on the same device; a NumPy scalar becomes an array."""
     with on_device_of(array):
-        return xp(array).array(array)
+        return xp(array).copy(array)
 
 
 def start_of(output: Any, gradient: Any, operation: str, create_graph: bool) -> Any:

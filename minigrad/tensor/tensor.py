@@ -19,6 +19,7 @@ from minigrad.device import device_of, is_array, on_device_of, parse_device, pla
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import numeric
+from minigrad.engine.watch import watchers
 from minigrad.ops.indexing import raw
 from minigrad.tensor import gradients
 from minigrad.tensor.conversion import ArrayLike
@@ -287,6 +288,8 @@ class Tensor(ArrayLike):
         elif not isinstance(value, (int, float)):
             value = numbers_on(self.device, value, self.dtype, operation)
         index = raw(_index_on(index, self.device))
+        for watcher in watchers():
+            watcher.writes(self, index, value)
         self.bump_tick()
         with on_device_of(self._data):
             self._data[index] = value

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, nn
+from minigrad import Tensor, func, nn
 from minigrad import functional as F
 from minigrad.inspect import program
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
+from transformer import LanguageModel
 
 MASK = np.tril(np.ones((4, 4), bool))
 
@@ -29,6 +30,42 @@ def attention(x, y, z):
 def in_place(x, y):
     """Rules that add into places, and repeat an index."""
     return (x[:, 1:] * y[[0, 0, 1]].sum() + F.embedding([1, 0, 1], y).mean()).sum() + mg.concatenate([x, y]).max()
+
+
+def places(x):
+    """Slices beside arrays, and indices of one part or none."""
+    both = x[:, [0, 2]].sum() * mg.take(x, [1, 1], axis=1)[..., 1:].sum() * x[1:, MASK[1]].sum()
+    return both + (x[::-2, [[3]]] * x[[0, 2],] ** 2).sum() * x[1, -1] * x.sum()[()]
+
+
+def other_leaves(x):
+    """Nobody asks for the gradients of two leaves; parts of the graph depend on no parameter at all."""
+    y, z = leaves((4,), (4,)).values()
+    return (F.linear(y[None] * z, x) ** 2).sum()
+
+
+def hooked(x, y):
+    product, other = x * y, y * y
+    product.register_hook(lambda g: g * y * 3)
+    other.register_hook(lambda g: mg.ones_like(g))
+    return (product * other).sum()
+
+
+def derivatives(x, y):
+    cube = func.grad(lambda a: (a ** 3).sum() + a.sum())
+    return (cube(x) * y).sum() + func.jvp(lambda a: (a ** 3).sum(), (x,), (y.detach(),))[1]
+
+
+def names():
+    """Such as need a backslash in Python; two of one tensor."""
+    x, y = leaves((2,), (2,)).values()
+    return lambda: (x * y * y).sum(), {'a"b': x, "c\\d'\n": y, "again": y}
+
+
+def rotary():
+    mg.manual_seed(0)
+    model = LanguageModel(9, 8, 2, 1, positions="rotary").to(dtype=np.float64)
+    return lambda: model.loss([[1, 2, 3, 4]]), model
 
 
 class Tied(nn.Module):
@@ -62,6 +99,12 @@ CASES = {
     "attention": lambda: of(attention, (2, 4, 3), (2, 4, 3), (2, 4, 3)),
     "in-place": lambda: of(in_place, (3, 4), (2, 4)),
     "many-rows": lambda: of(lambda x: (F.embedding(np.arange(3000) % 7, x) ** 2).sum(), (7, 2), dtype=np.float32),
+    "places": lambda: of(places, (3, 4)),
+    "other leaves": lambda: of(other_leaves, (3, 4)),
+    "hooks": lambda: of(hooked, (2, 3), (2, 3)),
+    "derivatives": lambda: of(derivatives, (2, 3), (2, 3)),
+    "names": names,
+    "rotary": rotary,
     "tied": lambda: of_module(Tied(), Tensor(np.random.default_rng(1).normal(size=(2, 3)))),
     "transformer": transformer,
     "post-norm, one table": lambda: transformer(norm="post", activation="gelu", share_embeddings=True, tie_output=True),
@@ -101,6 +144,28 @@ def test_the_program_gives_the_loss_and_the_gradients(case, fused):
         for name, tensor in tensors.items():
             tensor.copy_(tensor.numpy() + 0.1 * rng.normal(size=tensor.shape).astype(tensor.dtype))
             arrays[name] = tensor.numpy().copy()
+
+
+def write_by_index(x, constant):
+    constant[x.argmax()] = 1.0
+
+
+@pytest.mark.parametrize("write", [
+    lambda x, constant: constant.copy_(x.detach() * 2),
+    lambda x, constant: constant.__setitem__(1, x.detach()[0]),
+    lambda x, constant: np.add(constant.numpy(), x.detach()._data, out=constant._data),
+    write_by_index,
+])
+def test_a_constant_into_which_a_parameter_is_written_is_an_error(write):
+    """Else it would stand in the program as what it is for these parameters."""
+    x, constant = leaves((3,))["x"], Tensor(np.zeros(3))
+
+    def loss():
+        write(x, constant)
+        return (x * constant).sum()
+
+    with pytest.raises(RuntimeError, match="in place into a constant of shape"):
+        program(loss, {"x": x})
 
 
 def test_how_it_reads():

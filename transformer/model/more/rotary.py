@@ -22,7 +22,7 @@ LAYOUTS = ("halves", "interleaved")
 def rotation(x, cos, sin, layout):
     """Each pair of features turned: (…, T, d), with the cosines and sines of its angles, (…, T, n) each, n ≤ d/2."""
     first, second = pairs(layout, cos.shape[-1])
-    out = xp(x).array(x)  # beyond the n pairs as it is
+    out = xp(x).copy(x)  # beyond the n pairs as it is
     out[..., first] = x[..., first] * cos - x[..., second] * sin
     out[..., second] = x[..., first] * sin + x[..., second] * cos
     return out
