@@ -67,13 +67,13 @@ def write_out(folder: Path, source: str, target: str | None, out: Path, checkpoi
     model = double(translator.model)
     try:
         examples = examples_of(translator, [source], [target])
+        batch = collate(examples, [0])
+        with suitable_products(model.config), unwarned():
+            if not math.isfinite(model.loss(batch.source, batch.target[:, 1:]).item()):
+                raise overflow(model, "loss")
+            text, arrays = program(lambda: model.loss(batch.source, batch.target[:, 1:]), model)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    batch = collate(examples, [0])
-    with suitable_products(model.config), unwarned():
-        if not math.isfinite(model.loss(batch.source, batch.target[:, 1:]).item()):
-            raise overflow(model, "loss")
-        text, arrays = program(lambda: model.loss(batch.source, batch.target[:, 1:]), model)
     written = translator.target_tokenizer.decode(examples[0][1])
     packed = BytesIO()
     np.savez(packed, **arrays)

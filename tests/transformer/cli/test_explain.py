@@ -24,7 +24,7 @@ def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
     assert [entry["name"] for entry in data["attentions"]] == NAMES
     assert [entry["step"] for entry in data["attentions"][0]["history"]] == [120]
     assert data["model"]["texts"] == {"source": ["three one"], "target": ["三 一"]}
-    weights = np.array([[float(number) for number in line.split()[-3:]]
+    weights = np.array([[float(number.replace("−", "-")) for number in line.split()[-3:]]
                         for line in result.stdout.splitlines() if re.match(r"\d: \S+ → ", line)])
     history = data["attentions"][-1]["history"][-1]["weights"]
     np.testing.assert_allclose(weights, decode_array(history)[0, 0], atol=2e-4)

@@ -30,7 +30,7 @@ def test_the_program_has_the_loss_and_the_gradients(run, target, tmp_path):
     assert result.exit_code == 0, result.output
     assert {file.name for file in tmp_path.iterdir()} == {"step.py", "step.npz"}
     translator = Translator.load(run)
-    model, batch = double(translator.model), collate(examples_of(translator, ["three one"], list(target) or None), [0])
+    model, batch = double(translator.model), collate(examples_of(translator, ["three one"], list(target) or [None]), [0])
     loss = model.loss(batch.source, batch.target[:, 1:])
     names, tensors = zip(*model.named_parameters(), strict=True)
     expected = dict(zip(names, mg.grad(loss, list(tensors)), strict=True))
@@ -63,9 +63,9 @@ def test_it_replaces_what_it_wrote_and_nothing_else(run, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["  "], "the source is empty"),
+    (["  "], "source 1 is empty"),
     (["one", "  "], "the target is empty"),
-    (["one " * 8], "source has 9 tokens"),
+    (["one " * 8], "a sequence of 9 tokens is longer than"),
     (["one \udcff"], "SOURCE is not UTF-8"),
     (["one", "--out", "step.txt"], "ends in .py"),
     (["one", "--out", "nowhere/step.py"], "there is no folder nowhere"),
