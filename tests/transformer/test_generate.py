@@ -37,8 +37,8 @@ class WithoutCache(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, ids, **memory):
-        return self.model(ids, **memory)
+    def forward(self, ids, memory=None):
+        return self.model(ids, memory)
 
 
 def following(model, ids):

@@ -18,7 +18,7 @@ from minigrad.device import is_array, plain, to_numpy
 from transformer.decode.beam import Choose, Hypothesis, Search, scoring
 from transformer.decode.controls import Controls, DecodingError
 from transformer.decode.sampling import drawing
-from transformer.decode.steps import LEAST_ROWS, Steps, decoding, takes_cache
+from transformer.decode.steps import LEAST_ROWS, Steps, decoding
 from transformer.model import Transformer
 
 Prompt = NDArray[np.int64]  # (T,)
@@ -35,7 +35,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
 
     Args:
         model: a decoder-only model such as `LanguageModel`: ids (B, T) → logits (B, T, V), in any mode; it runs in
-            evaluation mode. If it takes a `Cache`, as ``model(ids, cache=…)``, and its attentions do, it reads each
+            evaluation mode. If it takes a `Cache`, as ``model(ids, cache=…)``, and its attentions use it, it reads each
             token once, else all tokens at every step. Within `minigrad.parallel.threads`, threads divide the prompts.
         prompt: ids (B, T), or a list of B lists of any lengths. Prompts of one length form a batch: each is continued
             as it would be alone, without padding.
@@ -138,8 +138,8 @@ def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, en
                                  f"{shape[2]}")
         return logits
 
-    return Steps(model, forward, takes_cache(model.forward, model), prompts, () if memory is None else (memory,),
-                 np.full(len(prompts), max_new_tokens), -1 if end_id is None else end_id, never, controls)
+    return Steps(model, forward, prompts, () if memory is None else (memory,), np.full(len(prompts), max_new_tokens),
+                 -1 if end_id is None else end_id, never, controls)
 
 
 def _choose(steps: int, count: int, temperature: float | None, top_k: int | None, top_p: float | None
