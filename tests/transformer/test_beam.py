@@ -177,7 +177,7 @@ def test_the_length_penalty_favours_longer_translations():
 def test_the_smaller_id_comes_first_and_what_never_comes_last(monkeypatch):
     logits = np.array([[0.5, 1e4, 2.0, 2.0], [-1.0, 3.0, -math.inf, 1.0]])
     monkeypatch.setattr(Steps, "logits", lambda steps: logits)
-    tokens, values = Steps(peaked_model(0), None, False, np.zeros((2, 1), int), (), np.full(2, 9), 2, [0, 1], OFF
+    tokens, values = Steps(peaked_model(0), None, np.zeros((2, 1), int), (), np.full(2, 9), 2, [0, 1], OFF
                            ).most_probable(9)
     assert tokens[:, 0, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
     np.testing.assert_allclose(values[0, 0, :2], 2 - 1e4, rtol=1e-14)

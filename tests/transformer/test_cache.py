@@ -1,6 +1,8 @@
 """The KV cache: the logits of new tokens are those of the whole text, for every model, and nothing moves."""
 
 import tracemalloc
+from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +14,9 @@ from tests.transformer.decoding_models import peaked_model, random_sources
 from tests.transformer.test_language_model import language_model
 from tests.transformer.tiny import jitter, tiny_config, tiny_model
 from transformer import GroupedQueryAttention, RotaryPositions, Transformer, TransformerConfig
-from transformer.decode import Cache, beam_search
+from transformer.decode import Cache, beam_search, generate
 from transformer.decode.controls import OFF
-from transformer.decode.steps import Steps, takes_cache, translation
+from transformer.decode.steps import Steps, translation
 from transformer.model import DecoderLayer, causal_mask
 
 SOURCES = random_sources(1, (5, 2, 7))
@@ -175,27 +177,48 @@ def test_there_is_no_gradient_through_a_cache():
         language_model()(IDS, cache=Cache())
 
 
-class Plain(nn.Module):
-    """An attention that takes no cache."""
+# --- Parts that do without ------------------------------------------------------------------------
 
-    def __init__(self, attention):
-        super().__init__()
-        self.attention = attention
+# The new forward of a part, from the one that it had; the other arguments are positional.
+WITHOUT = {
+    "takes none": lambda forward: lambda *args: forward(*args),
+    "hands it to what takes none": lambda forward: partial(lambda inner, *args, **options: inner(*args, **options),
+                                                           lambda *args: forward(*args)),
+    "ignores all options": lambda forward: lambda *args, **options: forward(*args),
+    "ignores it by name": lambda forward: lambda *args, cache=None: forward(*args),
+}
 
-    def forward(self, query, key, value, mask=None):
-        return self.attention(query, key, value, mask)
+
+@pytest.mark.parametrize("way", WITHOUT)
+@pytest.mark.parametrize("place", ["", "layers.1", "layers.1.self_attention", "layers.1.cross_attention"])
+def test_a_part_that_does_without_a_cache(place, way, monkeypatch):
+    """Translations are the same, greedily and in a beam; who drives a cache gets an error before a wrong logit."""
+    model = peaked_model(0, sharpness=3.0).eval()
+
+    def translations():
+        return [[h.ids for h in row] for size in (1, 3) for row in beam_search(model, SOURCES, size, max_length=8)]
+
+    expected = translations()
+    part = dict(model.decoder.named_modules())[place]
+    monkeypatch.setattr(part, "forward", WITHOUT[way](part.forward))
+    assert translations() == expected
+    if place.endswith("self_attention"):
+        cache, ids = Cache(), IDS[:, :5] % 6
+        with no_grad(), suppress(TypeError):
+            memory = model.encode(SOURCES)
+            model.decode(ids[:, :4], memory, cache=cache)
+        with no_grad(), pytest.raises(ValueError, match="layer 1 kept keys of 0 of 4 tokens"):
+            model.decode(ids, memory, cache=cache)
 
 
-def test_a_part_that_takes_no_cache_is_found():
-    model = peaked_model(0)
-    expected = beam_search(model, SOURCES, 3)
-    assert takes_cache(model.decode, model.decoder)
-    model.decoder.layers[1].cross_attention = Plain(model.decoder.layers[1].cross_attention)
-    assert not takes_cache(model.decode, model.decoder)
-    assert [[h.ids for h in row] for row in beam_search(model, SOURCES, 3)] == [[h.ids for h in row]
-                                                                               for row in expected]
-    assert takes_cache(language_model().forward, language_model())
-    assert not takes_cache(lambda ids: ids, language_model())
+@pytest.mark.parametrize("way", WITHOUT)
+@pytest.mark.parametrize("place", ["", "layers.0", "layers.0.self_attention"])
+def test_a_language_model_that_does_without_a_cache(place, way, monkeypatch):
+    model = language_model(max_length=40, num_layers=2)
+    expected = generate(model, IDS[:, :3], 9)
+    part = dict(model.named_modules())[place]
+    monkeypatch.setattr(part, "forward", WITHOUT[way](part.forward))
+    assert [h.ids for h in generate(model, IDS[:, :3], 9)] == [h.ids for h in expected]
 
 
 # --- Nothing moves --------------------------------------------------------------------------------
@@ -225,8 +248,8 @@ def test_without_a_cache_each_hypothesis_has_the_memory_of_its_text():
     model = peaked_model(0).eval()
     with no_grad():
         beside = model.encode(SOURCES), model.memory_mask(SOURCES)
-        ways = [Steps(model, model.decode, cached, np.full((3, 1), 1), beside, np.full(3, 9), 2, (), OFF)
-                for cached in (True, False)]
+        ways = [Steps(model, forward, np.full((3, 1), 1), beside, np.full(3, 9), 2, (), OFF)
+                for forward in (model.decode, lambda *args: model.decode(*args))]
         for texts, parents in (([0, 1, 2], [[0, 0]] * 3), ([2, 0], [[1, 0]] * 2), ([1], [[1]])):
             np.testing.assert_allclose(*(steps.logits() for steps in ways), rtol=0, atol=1e-12)
             for steps in ways:

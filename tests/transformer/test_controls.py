@@ -144,15 +144,18 @@ def test_a_translation_may_be_as_long_as_its_prefix_and_least_length_ask():
     ({"repetition_penalty": np.inf}, ValueError, "positive and finite"),
     ({"no_repeat_ngram_size": -1}, ValueError, "no_repeat_ngram_size must be at least 0"),
     ({"min_length": 4, "no_repeat_ngram_size": 1}, DecodingError, "no token may follow; lower min_length"),
-    ({"min_lenght": 4}, TypeError, "min_lenght"),
+    ({"repetition_penalty": 1e-300}, DecodingError, "no token may follow; .* repetition_penalty nearer to 1"),
+    ({"min_lenght": 4}, TypeError, "beam_search: no option min_lenght; there are num_best, .* min_length, rep"),
 ], ids=str)
 def test_mistakes(options, error, message):
     for decode in (greedy, partial(beam_search, beam_size=2)):
         with pytest.raises(error, match=message):
-            decode(peaked_model(0), random_sources(0, (5, 2)), **options)
+            decode(peaked_model(0, dtype=np.float32), random_sources(0, (5, 2)), **options)
 
 
 def test_options_that_leave_a_prompt_no_token_are_an_error():
-    for options in ({"min_length": 6}, {"no_repeat_ngram_size": 1, "never": range(5, 11), "beam_size": 2}):
+    for options in ({"min_length": 6}, {"no_repeat_ngram_size": 1, "never": range(5, 11), "beam_size": 2},
+                    {"never": range(11)}, {"never": range(11), "top_k": 2}, {"repetition_penalty": 1e-300},
+                    {"repetition_penalty": 1e-300, "temperature": 1.0}):
         with pytest.raises(DecodingError):
-            generate(peaked(), [[3]], 5, **options)
+            generate(peaked().to(dtype=np.float32), [[*range(11)]], 5, **options)

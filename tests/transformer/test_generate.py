@@ -37,8 +37,8 @@ class WithoutCache(nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, ids, **memory):
-        return self.model(ids, **memory)
+    def forward(self, ids, memory=None):
+        return self.model(ids, memory)
 
 
 def following(model, ids):
@@ -237,6 +237,7 @@ class Wrong(nn.Module):
     ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
     ({"temperature": 0.0}, ValueError, "generate: temperature .* 0.0"),
     ({"top_p": 1.5}, ValueError, "generate: top_p .* 1.5"),
+    ({"foo": 1}, TypeError, "generate: no option foo; there are temperature, .* beam_size, .* no_repeat_ngram_size"),
     ({"end_id": 11}, IndexError, "the token 11 .* vocabulary of 11"),
     ({"model": Wrong()}, ValueError, r"logits alone, of shape .* got a Tensor \(1, 11\) for ids"),
 ], ids=str)
@@ -257,6 +258,7 @@ def test_what_is_no_model_to_continue_with(make, message):
 @pytest.mark.parametrize(("prompt", "options", "error", "message"), [
     ([[3]], {}, ValueError, "stream: prompts must be"),
     ([3], {"top_k": 0}, ValueError, "top_k"),
+    ([3], {"beam_size": 2}, TypeError, "stream: no option beam_size; there are temperature, .* memory, min_length"),
 ], ids=str)
 def test_a_stream_tells_of_mistakes_at_once(prompt, options, error, message):
     with pytest.raises(error, match=message):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from minigrad.arguments import whole_number
 
-from transformer.decode.controls import Controls, nothing_left
+from transformer.decode.controls import controls_of, nothing_left
 from transformer.decode.steps import Steps, decoding, in_parts, remaining, translation
 from transformer.model import Transformer
 
@@ -52,7 +52,7 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None, prefi
         One hypothesis for each row; its score is its log-probability.
 
     Raises:
-        ValueError, IndexError, NotFinite: as `beam_search`.
+        ValueError, TypeError, IndexError, NotFinite: as `beam_search`.
     """
     return [best for [best] in beam_search(model, source, 1, 1, max_length, 0.0, prefix, **controls)]
 
@@ -84,6 +84,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
 
     Raises:
         ValueError: a row without tokens; an argument out of range; another number of prefixes than of rows.
+        TypeError: an option that there is not.
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
@@ -92,7 +93,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     if num_best > beam_size:
         raise ValueError(f"beam_search: a beam of {beam_size} cannot give the {num_best} best; raise beam_size, or "
                          "lower num_best")
-    score, options = scoring(alpha, "beam_search"), Controls(**controls)
+    score, options = scoring(alpha, "beam_search"), controls_of(beam_search, controls)
 
     def decode(source: Any, prefix: NDArray[np.int64]) -> list[list[Hypothesis]]:
         return Search(translation(model, source, max_length, prefix, options), beam_size, num_best, score).results()

@@ -63,7 +63,8 @@ class Cache:
         """Begin to read the tokens of ids (B · K, T) after the first `length`; returns how many those are, `past`.
 
         Raises:
-            ValueError: another batch; nothing new; several new tokens of one of several hypotheses.
+            ValueError: another batch; nothing new; several new tokens of one of several hypotheses; a layer that was
+                handed its part, and did not keep the tokens that were read.
             RuntimeError: outside of `minigrad.no_grad`.
         """
         if is_grad_enabled():
@@ -73,12 +74,24 @@ class Cache:
         if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
             raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
                              f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
+        for i, layer in enumerate(self.layers):
+            if layer.tokens.used != len(self.places):
+                raise ValueError(f"Cache: layer {i} kept keys of {layer.tokens.used} of {len(self.places)} tokens; "
+                                 "its self-attention must call cache.attend, or the model do without a cache")
         self.past, self.length, self._masks = self.length, length, None
         self.places += [place for place in range(self.past, length) for _ in range(self.hypotheses)]
         if self.seen is not None:
             itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
             self.seen = np.concatenate([self.seen, itself], axis=2)
         return self.past
+
+    def holds(self, length: int, memory: bool) -> bool:
+        """Whether it has `length` tokens of each text, in every layer; and in every layer the memory, if there is one.
+
+        Not, where a model or a part of it ignores the cache; nor without layers.
+        """
+        return self.length == length and bool(self.layers) and all(
+            layer.tokens.used == len(self.places) and (layer.memory.used > 0 or not memory) for layer in self.layers)
 
     def mask(self, mask: Any, device: str) -> Any:
         """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""

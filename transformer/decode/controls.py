@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ class Controls:
         no_repeat_ngram_size: n, no n tokens follow one another twice in a text, a prompt included; 0: they may.
 
     Raises:
-        TypeError: another option, or one that is no number.
+        TypeError: an option that is no number.
         ValueError: an option out of range; in decoding `DecodingError`, where no text meets them.
     """
 
@@ -70,8 +71,12 @@ class Controls:
                 said[:, list(never)] = False
                 penalty = float(self.repetition_penalty)
                 penalised = xp(logits).where(logits > 0, logits / penalty, logits * penalty)
-                logits = xp(logits).where(asarray_on(device_of(logits), said), penalised, logits)
-            out = F.log_softmax(logits)
+                penalised = xp(logits).where(asarray_on(device_of(logits), said), penalised, logits)
+                finite = xp(logits).isfinite(logits).all(axis=-1, keepdims=True)  # else the model is to blame
+                out = F.log_softmax(penalised)
+                out = xp(out).where(finite & xp(out).isnan(out), -math.inf, out)
+            else:
+                out = F.log_softmax(logits)
             for token in never:
                 out[:, token] = -math.inf
             [must] = (forced >= 0).nonzero()
@@ -95,6 +100,17 @@ class Controls:
 OFF = Controls()
 
 
+def controls_of(function: Callable[..., Any], options: Mapping[str, Any]) -> Controls:
+    """`Controls` of the options that `function` does not name itself; TypeError for one that is none of theirs."""
+    unknown = [name for name in options if name not in asdict(OFF)]
+    if unknown:
+        own = [name for name, option in signature(function).parameters.items() if option.default is not option.empty]
+        raise TypeError(f"{function.__name__}: no option {', '.join(unknown)}; there are "
+                        f"{', '.join([*own, *asdict(OFF)])}")
+    return Controls(**options)
+
+
 def nothing_left() -> DecodingError:
     """The error for a text that no token may follow."""
-    return DecodingError("decoding: no token may follow; lower min_length, or raise no_repeat_ngram_size")
+    return DecodingError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, take a "
+                         "repetition_penalty nearer to 1, or allow a token of never")

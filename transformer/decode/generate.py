@@ -16,9 +16,9 @@ from minigrad.arguments import whole_number
 from minigrad.device import is_array, plain, to_numpy
 
 from transformer.decode.beam import Choose, Hypothesis, Search, scoring
-from transformer.decode.controls import Controls, DecodingError
+from transformer.decode.controls import Controls, DecodingError, controls_of, nothing_left
 from transformer.decode.sampling import drawing
-from transformer.decode.steps import LEAST_ROWS, Steps, decoding, takes_cache
+from transformer.decode.steps import LEAST_ROWS, Steps, decoding
 from transformer.model import Transformer
 
 Prompt = NDArray[np.int64]  # (T,)
@@ -35,7 +35,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
 
     Args:
         model: a decoder-only model such as `LanguageModel`: ids (B, T) → logits (B, T, V), in any mode; it runs in
-            evaluation mode. If it takes a `Cache`, as ``model(ids, cache=…)``, and its attentions do, it reads each
+            evaluation mode. If it takes a `Cache`, as ``model(ids, cache=…)``, and its attentions use it, it reads each
             token once, else all tokens at every step. Within `minigrad.parallel.threads`, threads divide the prompts.
         prompt: ids (B, T), or a list of B lists of any lengths. Prompts of one length form a batch: each is continued
             as it would be alone, without padding.
@@ -55,13 +55,14 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         ValueError: a prompt without tokens, or one that grows beyond the model's `max_length`; an option out of range,
             or a beam and sampling at once; a model that returns another shape; a memory of another batch.
         TypeError: prompts or tokens that are no integers; a model that is no decoder-only module, or returns more than
-            logits.
+            logits; an option that there is not.
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
     prompts = _prompts(model, prompt, max_new_tokens, "generate")
     beam_size = whole_number(beam_size, "beam_size", "generate", least=1)
-    choose, options = _choose(max_new_tokens, len(prompts), temperature, top_k, top_p), Controls(**controls)
+    options = controls_of(generate, controls)
+    choose = _choose(max_new_tokens, len(prompts), temperature, top_k, top_p)
     score = scoring(alpha if beam_size > 1 else 0.0, "generate")
     if memory is not None and len(memory) != len(prompts):
         raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
@@ -82,15 +83,15 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
     return [found[row] for row in range(len(prompts))]
 
 
-def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, memory: Tensor | None = None, **options: Any
-           ) -> Iterator[int]:
+def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
+           top_k: int | None = None, top_p: float | None = None, end_id: int | None = None, never: Sequence[int] = (),
+           memory: Tensor | None = None, **controls: Any) -> Iterator[int]:
     """The tokens that `generate` adds to one prompt, each as soon as it is known: ``for token in stream(…)``.
 
     Args:
         prompt: ids (T,).
-        model, max_new_tokens: as for `generate`.
         memory: for a model with cross-attention, (1, S, D).
-        options: those of `generate`, but for beams.
+        model, max_new_tokens, temperature, top_k, top_p, end_id, never, controls: as for `generate`.
 
     Returns:
         An iterator of ids, without `end_id`. Between tokens the caller's settings hold.
@@ -100,9 +101,9 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, memory: Tensor
         IndexError, NotFinite: as `generate`, from the iterator.
     """
     prompts = _prompts(model, [prompt], max_new_tokens, "stream")
-    choose = _choose(max_new_tokens, 1, *(options.pop(name, None) for name in ("temperature", "top_k", "top_p")))
-    end_id, never = options.pop("end_id", None), options.pop("never", ())
-    steps = _steps(model, np.stack(prompts), max_new_tokens, end_id, never, memory, Controls(**options))
+    options = controls_of(stream, controls)
+    choose = _choose(max_new_tokens, 1, temperature, top_k, top_p)
+    steps = _steps(model, np.stack(prompts), max_new_tokens, end_id, never, memory, options)
     search = Search(steps, 1, 1, scoring(0.0, "stream"), choose and choose(np.zeros(1, np.int64)))
 
     def tokens() -> Iterator[int]:
@@ -136,10 +137,12 @@ def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, en
             if not 0 <= token < shape[2]:
                 raise IndexError(f"generate: the token {token} of end_id and never is outside the vocabulary of "
                                  f"{shape[2]}")
+        if shape[2] == len(set(never)):
+            raise nothing_left()
         return logits
 
-    return Steps(model, forward, takes_cache(model.forward, model), prompts, () if memory is None else (memory,),
-                 np.full(len(prompts), max_new_tokens), -1 if end_id is None else end_id, never, controls)
+    return Steps(model, forward, prompts, () if memory is None else (memory,), np.full(len(prompts), max_new_tokens),
+                 -1 if end_id is None else end_id, never, controls)
 
 
 def _choose(steps: int, count: int, temperature: float | None, top_k: int | None, top_p: float | None

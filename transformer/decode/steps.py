@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import lru_cache, partial
-from inspect import signature
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -40,8 +39,8 @@ class Steps:
     Args:
         model: a model in evaluation mode, under ``no_grad``: see `decoding`.
         forward: what computes logits (B · K, T, V) of ids (B · K, T), and of `beside` with a row for each of them; or
-            with ``cache=…`` those of the tokens that the `Cache` does not have yet, and of `beside` as it is.
-        cached: whether `forward` takes a cache; else it computes all anew at each step.
+            with ``cache=…`` those of the tokens that the `Cache` does not have yet, and of `beside` as it is. If it, or
+            a part of the model, takes no cache or ignores it, all is computed anew at each step.
         ids: what each text begins with, (B, length).
         beside: tensors, arrays or None, with a row for each text.
         limits: the most tokens of each text's extension, end included, (B,).
@@ -55,11 +54,12 @@ class Steps:
         ids: the beginning and the tokens of each hypothesis, (B, K, ·); all texts have the same number K, 1 at first.
     """
 
-    def __init__(self, model: nn.Module, forward: Callable[..., Tensor], cached: bool, ids: NDArray[np.int64],
-                 beside: Sequence[Any], limits: NDArray[np.int64], end: int, never: Sequence[int], controls: Controls,
+    def __init__(self, model: nn.Module, forward: Callable[..., Tensor], ids: NDArray[np.int64], beside: Sequence[Any],
+                 limits: NDArray[np.int64], end: int, never: Sequence[int], controls: Controls,
                  prefix: NDArray[np.int64] | None = None) -> None:
         self.model, self.ids, self.limits, self.end = model, ids[:, None], limits, end
-        self._forward, self._cache, self._beside = forward, Cache() if cached else None, list(beside)
+        self._forward, self._beside = forward, list(beside)
+        self._cache: Cache | None = Cache()
         self._begin, self._controls, self._never = ids.shape[1], controls, sorted(set(never))
         self._prefix = np.empty((len(ids), 0), np.int64) if prefix is None else prefix
         self._controlled = controls != OFF or self._prefix.size > 0
@@ -74,7 +74,14 @@ class Steps:
         batch, hypotheses, length = self.ids.shape
         ids = self.ids.reshape(-1, length)
         if self._cache is not None:
-            return self._forward(ids, *self._beside, cache=self._cache).data[:, -1]
+            try:
+                logits = self._forward(ids, *self._beside, cache=self._cache).data[:, -1]
+                if self._cache.holds(length, bool(self._beside)):
+                    return logits
+            except TypeError as error:
+                if "unexpected keyword argument 'cache'" not in str(error):
+                    raise
+            self._cache = None
         return self._forward(ids, *self._rows(np.arange(batch).repeat(hypotheses))).data[:, -1]
 
     def log_probabilities(self) -> Any:
@@ -170,27 +177,8 @@ def translation(model: Transformer, source: Any, max_length: int | None = None,
     if max_length is None:
         limits = np.maximum(np.minimum(2 * lengths + 10, most), fewest)
     beside = (model.encode(ids), model.memory_mask(ids)) if lengths.size else ()  # an empty batch is never decoded
-    return Steps(model, model.decode, takes_cache(model.decode, model.decoder),
-                 np.full((len(lengths), 1), config.bos_id), beside, limits, config.eos_id,
+    return Steps(model, model.decode, np.full((len(lengths), 1), config.bos_id), beside, limits, config.eos_id,
                  (config.pad_id, config.bos_id), controls, prefix)
-
-
-def takes_cache(forward: Callable[..., Any], model: nn.Module) -> bool:
-    """Whether `forward` takes a cache, and so do the parts of `model` that take a mask."""
-    parts = [_options(part.forward) for part in model.modules()]
-    return "cache" in _options(forward) and all("cache" in options for options in parts if "mask" in options)
-
-
-def _options(function: Callable[..., Any]) -> set[str]:
-    """The names of the parameters of a function or of a method; with "cache", if it takes any."""
-    of_class = getattr(function, "__func__", None)
-    return _names(of_class) if of_class else _names.__wrapped__(function)  # another may hold a model
-
-
-@lru_cache(maxsize=256)
-def _names(function: Callable[..., Any]) -> set[str]:
-    parameters = signature(function).parameters
-    return {"cache" if parameter.kind is parameter.VAR_KEYWORD else name for name, parameter in parameters.items()}
 
 
 def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:
