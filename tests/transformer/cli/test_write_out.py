@@ -30,7 +30,8 @@ def test_the_program_has_the_loss_and_the_gradients(run, target, tmp_path):
     assert result.exit_code == 0, result.output
     assert {file.name for file in tmp_path.iterdir()} == {"step.py", "step.npz"}
     translator = Translator.load(run)
-    model, batch = double(translator.model), collate(examples_of(translator, ["three one"], list(target) or [None]), [0])
+    model = double(translator.model)
+    batch = collate(examples_of(translator, ["three one"], list(target) or [None]), [0])
     loss = model.loss(batch.source, batch.target[:, 1:])
     names, tensors = zip(*model.named_parameters(), strict=True)
     expected = dict(zip(names, mg.grad(loss, list(tensors)), strict=True))
