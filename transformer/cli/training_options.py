@@ -76,6 +76,7 @@ _SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
         ("--valid-sentences", COUNT, "Sentences to translate in each validation."),
         ("--metric valid_metric", METRICS, "The metric that chooses the best model."),
         ("--keep", COUNT, "Checkpoints to keep, beside the best."),
+        ("--average", COUNT, "At the end, average the last N checkpoints, and keep the average if it is better."),
     ],
 }
 

@@ -25,7 +25,7 @@ _ROW = re.compile(r"\d{1,18}(,-?(\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?|nan|inf))
 
 
 class Log:
-    """``log.csv``: a row for each validation.
+    """``log.csv``: a row for each validation, and for the average of checkpoints, if that was kept.
 
     train_loss and valid_loss are the same loss, in nats per target token without dropout or smoothing, of a sample of
     the training text and of the validation text; objective is the mean of what the updates since the last row made

@@ -162,6 +162,8 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 said = [f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", *validation.samples]
                 messages.say("\n".join(map(str, said)))
             elif finished:
+                if options.average > 1:
+                    trainer.average_checkpoints()
                 return
             else:
                 start = time.perf_counter()

@@ -13,7 +13,7 @@ SCHEDULES, METRICS = ("wsd", "inverse_sqrt", "cosine", "constant"), ("exact_matc
 
 _RANGES: dict[str, tuple[Any, ...]] = {
     "from 1 to 10**12": (lambda x: 1 <= x <= MOST, "steps", "epochs", "batch_tokens", "accumulate", "valid_every",
-                         "valid_first", "valid_sentences", "keep", "shards"),
+                         "valid_first", "valid_sentences", "keep", "average", "shards"),
     f"from 1 to {MOST_THREADS}": (lambda x: 1 <= x <= MOST_THREADS, "threads"),
     "from 0 to 10**12": (lambda x: 0 <= x <= MOST, "warmup_steps"),
     "from 0 to 2**64 - 1": (lambda x: 0 <= x < 2**64, "seed"),
@@ -53,6 +53,8 @@ class TrainingOptions:
             over them.
         valid_metric: "exact_match" or "bleu".
         keep: the number of checkpoints to keep, beside the best.
+        average: at the end, average the weights of this many last checkpoints, and keep the average if it validates
+            better; 1: no average.
         minutes: end after this much training time; None: no limit. With "wsd" the clock decides at the beginning of the
             decay, once, how many updates are left.
         shards: parts of each batch, which threads and ranks compute: the masks of dropout and the rounding of sums
@@ -81,14 +83,15 @@ class TrainingOptions:
     valid_sentences: int = 500
     valid_metric: str = "exact_match"
     keep: int = 3
+    average: int = 1
     minutes: float | None = None
     shards: int | None = None
 
     #: The options that a resumed run may change, since they have no effect on earlier updates. With a schedule that
     #: ends at the last step, another length gives later updates the rates of that schedule; another number of shards
     #: changes their masks of dropout, and so does one of threads where no number of shards is given.
-    MAY_CHANGE = ("steps", "epochs", "minutes", "keep", "valid_every", "valid_first", "valid_sentences", "threads",
-                  "shards")
+    MAY_CHANGE = ("steps", "epochs", "minutes", "keep", "average", "valid_every", "valid_first", "valid_sentences",
+                  "threads", "shards")
 
     def __post_init__(self) -> None:
         for what, (right, *names) in _RANGES.items():

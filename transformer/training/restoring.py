@@ -53,7 +53,7 @@ def restore(trainer: Trainer, which: str = "latest") -> None:
             if wanted is not None and pointed(out, pointer) != wanted:
                 point(out, pointer, wanted)
         if which == "latest":
-            prune(out, trainer.options.keep)
+            prune(out, max(trainer.options.keep, trainer.options.average))
         trainer.log.cut_after(trainer.progress.validated)
 
     ranks.first(settle)

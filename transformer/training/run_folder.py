@@ -7,7 +7,8 @@
         tokenizer.json              the tokenizer in Hugging Face's form, or source_ and target_tokenizer.json
         decoding.json               the length normalisation that suits the beam, once the run has ended
 
-Names: ``00000400`` was made after the validation of step 400, ``00000433-interrupted`` by Ctrl-C.
+Names: ``00000400`` was made after the validation of step 400, ``00000433-interrupted`` by Ctrl-C, and
+``00001200-average-5`` of the last five at the end.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from transformer.training.files import naming, read_file, replace_file, sync_fol
 
 OPTIMIZER = "optimizer.safetensors"
 LONGEST_NAME = 100  # characters of a checkpoint's name
-_OURS = re.compile(r"\d{8,}(-interrupted)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
+_OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
 _NUMBERED = re.compile(r"\d{8,}", re.ASCII)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
 

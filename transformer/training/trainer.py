@@ -31,13 +31,14 @@ from transformer.data.parallel_text import Pairs
 from transformer.distributed import ALONE, Alone, Ranks
 from transformer.finite import NotFinite, check_finite, unwarned
 from transformer.model import Transformer
-from transformer.training.checkpoints import Run, save_checkpoint
+from transformer.training.checkpoints import Run, load_run, save_checkpoint
 from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.log import Log
+from transformer.training.messages import note
 from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Part
 from transformer.training.progress import Progress
-from transformer.training.run_folder import RunError, point, prune
+from transformer.training.run_folder import RunError, numbered, point, prune
 from transformer.training.threads import shards_of
 from transformer.training.validation import Validation, spread, validate
 from transformer.translator import Translator
@@ -176,19 +177,49 @@ class Trainer:
         progress, start = self.progress, time.perf_counter()
         self.read_loss()
         validation = self.validate()
-        train_loss = self.translator().loss(self.train_sample, self.options.batch_tokens, self.ranks)
         progress.improved = self.better(validation)
         if progress.improved:
             self.best = validation
-        row = {"step": progress.step, "epoch": progress.epoch, "objective": progress.mean_loss,
-               "train_loss": train_loss, "valid_loss": validation.loss, "metric": validation.metric,
-               "learning_rate": progress.learning_rate, "tokens": progress.tokens}
+        row = self._row(validation)
         progress.validated, progress.loss_sum, progress.loss_tokens = progress.step, 0.0, 0
         progress.seconds += time.perf_counter() - start
         self.ranks.compare(weights=self._checksum_of_weights)
         self.ranks.first(lambda: self.log.add(**row, seconds=progress.seconds))
         self.save()
         return validation
+
+    def _row(self, validation: Validation) -> dict[str, Any]:
+        """What the log has of a validation, but for the seconds."""
+        progress = self.progress
+        train_loss = self.translator().loss(self.train_sample, self.options.batch_tokens, self.ranks)
+        return {"step": progress.step, "epoch": progress.epoch, "objective": progress.mean_loss,
+                "train_loss": train_loss, "valid_loss": validation.loss, "metric": validation.metric,
+                "learning_rate": progress.learning_rate, "tokens": progress.tokens}
+
+    def average_checkpoints(self) -> None:
+        """Average the weights of the last checkpoints; what validates better than the best is saved as that."""
+        states, options, progress = list[dict[str, np.ndarray]](), self.options, self.progress
+        for name in self.ranks.first(lambda: numbered(self.out)[-options.average:]):
+            try:
+                states.append(load_run(self.out, name, self.ranks)[1])
+            except RunError as error:
+                note(f"{error}; it is left out of the average")
+        if len(states) < 2:
+            note(f"no average: only {len(states)} of the last {options.average} checkpoints can be read")
+            return
+        own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
+        self.model.load_state_dict({name: np.mean([state[name] for state in states], axis=0, dtype=np.float64)
+                                    .astype(array.dtype) for name, array in own.items()})
+        validation = self.validate()
+        if self.better(validation):
+            self.best = validation
+            average, row = f"{progress.step:08d}-average-{len(states)}", self._row(validation)
+            self.ranks.first(lambda: self._write_weights(average, {}))
+            self.ranks.first(lambda: point(self.out, "best", average))
+            self.ranks.first(lambda: self.log.add(**row, seconds=progress.seconds))
+        else:
+            note(f"the average of the last {len(states)} checkpoints validates no better, and is not kept")
+        self.model.load_state_dict(own)
 
     def _checksum_of_weights(self) -> int:
         """A checksum that is the same on all ranks, as long as every one makes the same updates."""
@@ -217,13 +248,16 @@ class Trainer:
         check_finite(dict(self.model.named_parameters()))
         moments = self.moments()
         check_finite(moments, "the optimizer's")
-        progress, best = self.progress, self.best.to_json() if self.best.loss < math.inf else None
-        self.run.progress = asdict(progress) | {"best": best, "data_checksum": self.data_checksum}
-        save_checkpoint(self.out, name, self.run, self.model.state_dict(), moments)
+        self._write_weights(name, moments)
         point(self.out, "latest", name)
-        if progress.improved and progress.step == progress.validated:
+        if self.progress.improved and self.progress.step == self.progress.validated:
             point(self.out, "best", name)
-        prune(self.out, self.options.keep)
+        prune(self.out, max(self.options.keep, self.options.average))
+
+    def _write_weights(self, name: str, moments: dict[str, np.ndarray]) -> None:
+        best = self.best.to_json() if self.best.loss < math.inf else None
+        self.run.progress = asdict(self.progress) | {"best": best, "data_checksum": self.data_checksum}
+        save_checkpoint(self.out, name, self.run, self.model.state_dict(), moments)
 
     def moments(self) -> dict[str, np.ndarray]:
         """The state of the optimizer: host arrays by "parameter.name"."""

@@ -61,7 +61,7 @@ def test_the_newest_the_latest_and_the_best_are_kept(keep, kept, tmp_path):
 
 def test_pruning_removes_leftovers_but_nothing_of_the_users(out):
     folder = out / "checkpoints"
-    for name in ("00000005-interrupted", "00000009", ".00000006.77.partial", "mine",
+    for name in ("00000005-interrupted", "00000004-average-2", "00000009", ".00000006.77.partial", "mine",
                  "00000004-copy"):
         shutil.copytree(folder / "00000004", folder / name)
     prune(out, 1)

@@ -8,10 +8,12 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
+from transformer.training.checkpoints import load_run
 from transformer.training.loop import TrainingError, fit
-from transformer.training.run_folder import RunError, pointed
+from transformer.training.run_folder import RunError, numbered, pointed
 from transformer.training.trainer import Trainer
 from transformer.training.validation import Validation
+from transformer.translator import Translator
 
 
 def test_the_length_in_epochs_counts_updates(tmp_path):
@@ -68,6 +70,34 @@ def test_the_same_metric_with_a_lower_loss_is_better():
     assert Validation(1.0, 0.2).better_than(Validation(2.0, 3.0), "bleu"), "so little BLEU is chance"
     assert Validation(2.0, 30.0).better_than(Validation(1.0, 3.0), "bleu")
     assert not Validation(math.nan, 0.5).better_than(Validation(2.0, 0.5))
+
+
+@pytest.mark.parametrize("better", [True, False])
+def test_averaging_the_last_checkpoints(better, tmp_path, monkeypatch):
+    """The mean of the last three, if it validates better than all before it; the trained weights stay as they are."""
+    validating(monkeypatch, 0.1, 0.2, 0.5, 0.4, 0.6 if better else 0.3)
+    result = runs.run(tmp_path, steps=4, valid_every=1, average=3)
+    states = [runs.parameters(tmp_path, name) for name in ("00000002", "00000003", "00000004")]
+    assert numbered(tmp_path) == ["00000002", "00000003", "00000004"]
+    name = "00000004-average-3" if better else "00000003"
+    assert pointed(tmp_path, "best") == name
+    best = runs.parameters(tmp_path, "best")
+    for key, array in best.items():
+        expected = np.mean(np.array([s[key] for s in states], np.float64), axis=0) if better else states[1][key]
+        np.testing.assert_allclose(array, expected, rtol=1e-6, atol=1e-9)
+    assert result.best.metric == (0.6 if better else 0.5)
+    assert load_run(tmp_path, name)[0].progress["best"]["metric"] == result.best.metric
+    assert any((states[2][key] != array).any() for key, array in best.items())
+    translator = Translator.load(tmp_path)
+    assert runs.bits({k: v.numpy() for k, v in translator.model.state_dict().items()}) == runs.bits(best)
+
+
+def test_a_longer_run_has_to_beat_the_average(tmp_path, monkeypatch):
+    validating(monkeypatch, 0.1, 0.2, 0.9, 0.5, 0.4)
+    runs.run(tmp_path, steps=2, valid_every=1, average=2, schedule="constant")
+    result = runs.run(tmp_path, resume=True, steps=3, valid_every=1, average=2, schedule="constant")
+    assert pointed(tmp_path, "best") == "00000002-average-2"
+    assert result.best.metric == 0.9
 
 
 def test_a_loss_that_is_not_finite(tmp_path, monkeypatch):

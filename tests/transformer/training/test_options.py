@@ -10,11 +10,12 @@ from transformer.training.options import TrainingOptions
 EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, learning_rate=0.01,
                         warmup_steps=3, schedule="inverse_sqrt", label_smoothing=0.2, clip_norm=0.5, weight_decay=0.1,
                         adam_beta2=0.9, seed=5, valid_every=7, valid_first=2, valid_sentences=8, valid_metric="bleu",
-                        keep=4, shards=4, threads=2, minutes=1.5)
+                        keep=4, average=2, shards=4, threads=2, minutes=1.5)
 
 REFUSED = [
     *[(name, value, ValueError, r"must be from 1 to 10\*\*12") for value in (0, 10**30) for name in (
-        "steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_first", "valid_sentences", "keep")],
+        "steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_first", "valid_sentences", "keep",
+        "average")],
     *[("threads", value, ValueError, "must be from 1 to 4096") for value in (0, 5000)],
     *[(name, value, ValueError, f"must be positive, got {value}") for value in (0.0, math.nan, math.inf)
       for name in ("learning_rate", "clip_norm", "minutes")],
