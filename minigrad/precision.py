@@ -91,11 +91,6 @@ def of_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
 _autocast = Autocast()
 
 
-def autocasting() -> bool:
-    """Whether `autocast` is on here."""
-    return casting.get() is not None
-
-
 def autocast() -> Setting[Any]:
     """``with autocast():`` runs products and attention in float16, and softmax, norms and losses in float32, on a GPU.
 

@@ -8,11 +8,12 @@ import pytest
 
 from minigrad import Tensor, autocast, enable_grad, fused, nn, no_grad
 from minigrad.device.local import is_grad_enabled
+from minigrad.engine.primitive import casting
 from minigrad.functional.compositions import composing
-from minigrad.precision import autocasting
 
 # A way to make the switch, a way to read it, and its value inside; outside it has the other.
-SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), composing, True), (autocast, autocasting, True),
+SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), composing, True),
+            (autocast, lambda: casting.get() is not None, True),
             (nn.evaluating, lambda: not nn.Dropout().training, True)]
 
 

@@ -132,19 +132,6 @@ def test_a_wrong_option_is_found_by_the_step_at_the_latest():
         np.testing.assert_array_equal(p.numpy(), before)
 
 
-def test_the_updates_of_each_parameter_are_counted_apart():
-    a, b, alone = tensor(2), tensor(2), tensor(2)
-    optimizer, other = optim.Adam([{"params": [a]}, {"params": [b], "lr": 0.2}], lr=0.1), optim.Adam([alone], lr=0.2)
-    train(optimizer, [a], 2)
-    for _ in range(2):
-        a.grad = None
-        b.grad = alone.grad = Tensor(np.array([1.0, -2.0]))
-        optimizer.step()
-        other.step()
-    np.testing.assert_array_equal(b.data, alone.data)
-    assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [2, 2]
-
-
 def test_a_group_may_join_later_and_one_that_is_refused_changes_nothing():
     a, b, alone = tensor(2), tensor(2), tensor(2)
     optimizer, other = optim.Adam([a], lr=0.1), optim.Adam([alone], lr=0.2)

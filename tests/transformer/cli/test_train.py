@@ -72,15 +72,20 @@ def table(tmp_path):
     return path
 
 
+def announced(begun):
+    """What a training says before its first update."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        begun[0].started()
+    return said.getvalue()
+
+
 def test_text_alone_is_trained_by_a_plan_that_gives_it_again(begun, table, tmp_path):
     """A part is held out, what is given stays, and the command that is printed sets the same options."""
     given = ["--train", table, "--minutes", 2, "--dropout", 0.25, "--heads", 4]
     call("train", *given, "--out", tmp_path / "run")
     [run] = begun
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        run.started()
-    lines = dict(line.split(None, 1) for line in said.getvalue().splitlines())
+    lines = dict(line.split(None, 1) for line in announced(begun).splitlines())
     assert sorted([*run.train_pairs, *run.valid_pairs]) == sorted(PAIRS)
     assert (run.options.minutes, run.config.dropout, run.config.num_heads) == (2.0, 0.25, 4)
     assert run.config.share_embeddings
@@ -124,10 +129,7 @@ def test_what_is_left_out_and_what_is_doubtful_is_said(begun, table, tmp_path):
     valid = tmp_path / "valid.tsv"
     valid.write_text("way way!\tway way!\na un and xy\txy et un a\nnew! thing\tthing\n", encoding="utf-8")
     call("train", "--train", table, "--valid", valid, "--tokens", "words", "--steps", 3, "--out", tmp_path / "run")
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        begun[0].started()
-    said = said.getvalue()
+    said = announced(begun)
     assert "left out: 1 with an empty side, 1 of more than 256 tokens" in said
     assert "1 of these pairs also stand in training" in said
     assert "42 pairs are too few" in said
@@ -139,12 +141,10 @@ def test_text_that_validates_itself_is_told_so_and_one_pair_is_one(begun, tmp_pa
     table = tmp_path / "one.tsv"
     table.write_text("a b\tb a\n", encoding="utf-8")
     call("train", "--train", table, "--valid", table, "--tokens", "words", "--steps", 3, "--out", tmp_path / "run")
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        begun[0].started()
-    assert "note: all validation pairs also stand in training" in said.getvalue()
-    assert "text      1 pair: " in said.getvalue()
-    assert "1 pair is too few" in said.getvalue()
+    said = announced(begun)
+    assert "note: all validation pairs also stand in training" in said
+    assert "text      1 pair: " in said
+    assert "1 pair is too few" in said
 
 
 GOOD = "good.src good.tgt"
