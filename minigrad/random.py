@@ -16,6 +16,7 @@ state is a copy, local to the context (``contextvars``) that entered it: the out
 from __future__ import annotations
 
 import contextlib
+import functools
 import operator
 import os
 import threading
@@ -25,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy
 
-from minigrad.device import asarray_on, on_device_of, xp
+from minigrad.device import module_for, on_device
 
 __all__ = [
     "DropoutKey",
@@ -166,30 +167,35 @@ def next_generator() -> numpy.random.Generator:
 def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability: float, device: str = "cpu") -> Any:
     """Independent booleans, True with ``keep_probability``: a function of its arguments alone.
 
-    The mask is drawn on the host and sent to ``device``, a bit for each element, so it is identical on every
-    device. Each element compares 16 random bits with a threshold, which rounds ``keep_probability`` to a
-    multiple of 2**-16 (an error of at most 7.7e-6). The bits are those of SFC64 seeded by NumPy's
-    ``SeedSequence`` hash of the key: it passes the same statistical tests as Philox, NumPy's counter-based
-    generator, in half the time.
+    Where they are drawn, they stay: on the host and on a GPU the same key gives other masks. On the host each element
+    compares 16 random bits with a threshold, which rounds ``keep_probability`` to a multiple of 2**-16 (an error of at
+    most 7.7e-6). The bits are those of SFC64 seeded by NumPy's ``SeedSequence`` hash of the key: it passes the same
+    statistical tests as Philox, NumPy's counter-based generator, in half the time. On a GPU element i compares 32 bits,
+    the first word of Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011) for the counter
+    (i, call, step) and the seed as its key: each thread finds its own.
 
     Returns a boolean array of ``shape`` on ``device``.
     """
+    if device != "cpu":
+        with on_device(device):
+            mask = module_for(device).empty(shape, dtype=bool)
+            _philox(module_for(device))(*map(numpy.uint64, (*key, round(keep_probability * 2**32))), mask)
+            return mask
     count = int(numpy.prod(shape))
     words = numpy.random.SFC64(_seed_sequence(_DROPOUT, key)).random_raw(-(-count // 4))
     bits = words.view(numpy.uint16)[:count]  # four elements from each 64-bit word
-    mask = bits < round(keep_probability * 2**16)
-    return (mask if device == "cpu" else _sent(mask, device)).reshape(shape)
+    return (bits < round(keep_probability * 2**16)).reshape(shape)
 
 
-def _sent(mask: Any, device: str) -> Any:
-    """A host array of booleans, (N,), on a GPU.
-
-    CuPy sends an array through page-locked memory, and keeps a block of it for every length that it has met. Masks have
-    as many lengths as batches have shapes; so what is sent has a power of two, and blocks serve again.
-    """
-    packed = numpy.packbits(mask)
-    padded = numpy.zeros(1 << max(0, packed.size - 1).bit_length(), numpy.uint8)
-    padded[:packed.size] = packed
-    sent = asarray_on(device, padded)
-    with on_device_of(sent):
-        return xp(sent).unpackbits(sent[:packed.size])[:mask.size].view(numpy.bool_)
+@functools.cache
+def _philox(namespace: Any) -> Any:
+    """The kernel that draws a mask: seed, step, call and threshold -> whether each element is kept."""
+    return namespace.ElementwiseKernel("uint64 seed, uint64 step, uint64 call, uint64 threshold", "bool kept", """
+        unsigned int c0 = i, c1 = call, c2 = step, c3 = step >> 32, k0 = seed, k1 = seed >> 32;
+        for (int round = 0; round < 10; round++) {
+            unsigned int high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
+            unsigned int high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
+            c0 = high1 ^ c1 ^ k0, c1 = low1, c2 = high0 ^ c3 ^ k1, c3 = low0;
+            k0 += 0x9E3779B9u, k1 += 0xBB67AE85u;
+        }
+        kept = c0 < threshold;""", "minigrad_philox")

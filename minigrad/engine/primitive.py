@@ -42,7 +42,7 @@ from typing import Any, Self
 import numpy as np
 from numpy import ndarray
 
-from minigrad.device import is_array, on_device_of
+from minigrad.device import is_array, is_host, on_device_of
 from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain
 from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
@@ -101,7 +101,7 @@ class Primitive(Body, functools.partial[Any]):
             raise TypeError(f"{self.name}: the parameter name {sorted(clash)[0]!r} is reserved for gradient rules; "
                             "rename it")
         super().__init__(self, forward, fresh)
-        self.body: Body | None = None
+        self.bodies: dict[str, Body] = {}  # by the module of the arrays that they are for
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
         self._arity = len(self.parameters)
         self.positions: tuple[int, ...] = ()
@@ -141,13 +141,16 @@ class Primitive(Body, functools.partial[Any]):
             self.positions = tuple(range(len(self.parameters) - len(self._defaults)))
         return self
 
-    def faster(self, forward: Function) -> Body:
-        """Decorate a forward that runs in place of the definition on float32 and float64 in host memory.
+    def faster(self, module: str) -> Callable[[Function], Body]:
+        """Decorate a forward that runs in place of the definition on float32 and float64 arrays of "numpy" or "cupy".
 
         The name becomes a `Body`, whose `gradient` and `joint_gradient` take rules in place of the definition's.
         """
-        self.body = Body(self, forward, True)
-        return self.body
+        def register(forward: Function) -> Body:
+            self.bodies[module] = Body(self, forward, True)
+            return self.bodies[module]
+
+        return register
 
     # ----------------------------------------------------------------- calling
 
@@ -164,9 +167,7 @@ class Primitive(Body, functools.partial[Any]):
             except CAUGHT as error:
                 explain(error, args, self.name, self.parameters)
             return result[0] if self.has_saved else result
-        values, anchor = plain_values(args, self._statics), None
-        if values is None:
-            values, anchor = self._convert(args)
+        values, anchor = plain_values(args, self._statics) or self._convert(args)
         if self.precision is not None and (cast := casting.get()) is not None:
             values = cast.values(self, args, values)
         if self.composition is not None and (compose := composing.get()) is not None:
@@ -177,7 +178,7 @@ class Primitive(Body, functools.partial[Any]):
 
     def run(self, args: tuple[Any, ...], values: Sequence[Any], anchor: Array | None) -> Any:
         """Run a body on raw arrays, beside `anchor` if they are on a GPU; record it if an input needs a gradient."""
-        body = self.body if self.body and may_run_faster(values[self.positions[0]]) else self
+        body = self.body_for(values[self.positions[0]]) if self.bodies else self
         try:
             if anchor is None:
                 out = body.forward(*values)
@@ -195,6 +196,11 @@ class Primitive(Body, functools.partial[Any]):
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
+
+    def body_for(self, x: Any) -> Body:
+        """What runs where x is the first input: a faster body, if there is one for it."""
+        body = self.bodies.get(type(x).__module__)
+        return body if body and x.dtype.char in "fd" and bodies.get() else self
 
     def steps(self, args: Sequence[Any], values: Sequence[Any]) -> Any:
         """The output of the composition, recorded: `args` are what the caller gave, `values` the same as arrays.
@@ -284,32 +290,33 @@ class Primitive(Body, functools.partial[Any]):
         return beside(value, args) if isinstance(value, ndarray) else value
 
 
-def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> list[Any] | None:
-    """The raw values in the usual case: tensors in host memory and of one floating dtype, numbers, plain statics.
+def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> tuple[list[Any], Array | None] | None:
+    """The raw values in the usual case: tensors of one floating dtype and device, numbers, plain statics.
 
-    None if there is anything else among the arguments, or no tensor.
+    And one of the arrays if they are on a GPU. None if there is anything else among the arguments, or no tensor.
     """
     values: list[Any] = []
-    dtype = None
+    dtype = kind = None
     for argument in args:
         if isinstance(argument, TensorBase):
-            data, kind = argument._data, argument._data.dtype
+            data = argument._data
             static = statics and argument._requires_grad and len(values) in statics
-            if static or type(data) is not ndarray or (kind is not dtype and dtype is not None):
+            if static or (data.dtype is not dtype and dtype is not None) or (type(data) is not kind and kind is not None):
                 return None
-            argument, dtype = data, kind
+            argument, dtype, kind = data, data.dtype, type(data)
         elif type(argument) not in PLAIN:
             parts = argument if type(argument) is tuple else (argument,)
-            if (len(values) not in statics or not STATIC.issuperset(map(type, parts))
+            if (len(values) not in statics or not {*STATIC, kind}.issuperset(map(type, parts))
                     or (type(argument) is ndarray and argument.dtype.kind not in NUMERIC)):
                 return None
         values.append(argument)
-    return values if dtype is not None and dtype.kind == "f" else None
-
-
-def may_run_faster(x: Any) -> bool:
-    """Whether a faster body may run, of which x is the first input."""
-    return type(x) is ndarray and x.dtype.char in "fd" and bodies.get()
+    if dtype is None or dtype.kind != "f":
+        return None
+    if kind is ndarray:
+        return values, None
+    arrays = [part for value in values for part in (value if type(value) is tuple else (value,)) if hasattr(part, "dtype")]
+    together = all(type(array) is kind for array in arrays) and len({array.device.id for array in arrays}) == 1
+    return (values, arrays[0]) if together and not is_host(arrays[0]) else None
 
 
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:

@@ -19,7 +19,7 @@ from minigrad.kernels.exponentials import exponentials
 from minigrad.kernels.sums import row_dot
 
 
-@attention_definition.faster
+@attention_definition.faster("numpy")
 def attention(query, key, value, mask, dropped, p, scale, bias=None, out=None):
     """As the definition, into `out` (…, T, v) if it is given."""
     scaled = query * scale  # smaller than the scores
@@ -65,7 +65,7 @@ def gradients(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, 
     return grad_query, grad_key, grad_value, grad_bias
 
 
-@attention_of_heads_definition.faster
+@attention_of_heads_definition.faster("numpy")
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
     out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
     heads = [split_heads(x, num_heads) for x in (query, key, value, out)]

@@ -9,7 +9,7 @@ import numpy as np
 from minigrad.ops import relu as relu_definition
 
 
-@relu_definition.faster
+@relu_definition.faster("numpy")
 def relu(x):
     return np.maximum(x, np.zeros(x.shape[-1:], x.dtype))
 

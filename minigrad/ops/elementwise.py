@@ -226,7 +226,9 @@ def clip(x, min=None, max=None):
     """
     if min is None and max is None:
         raise ValueError("clip: give min, max or both")
-    return xp(x).clip(x, min, max)
+    namespace = xp(x)
+    x = x if min is None else namespace.maximum(x, min)
+    return x if max is None else namespace.minimum(x, max)  # CuPy's clip passes over NaN
 
 
 def clip_gradient(g, x, min, max):

@@ -121,12 +121,16 @@ def pad(x, widths, value=0):
     `widths` is a pair (before, after) for each axis, or one pair or one int for all of them.
     """
     numeric(value if is_array(value) else np.asarray(value), "pad")
-    return xp(x).pad(x, widths, mode="constant", constant_values=value)
+    return xp(x).pad(x, pairs(widths, x.ndim), mode="constant", constant_values=value)
+
+
+def pairs(widths: Any, ndim: int) -> list[list[int]]:
+    """A pair for each axis, as CuPy wants them."""
+    return np.broadcast_to(widths, (ndim, 2)).tolist()
 
 
 def pad_gradient(g, x_shape, widths):
-    starts = np.broadcast_to(widths, (len(x_shape), 2))[:, 0].tolist()
-    return g[tuple(slice(start, start + n) for start, n in zip(starts, x_shape, strict=True))]
+    return g[tuple(slice(start, start + n) for (start, _), n in zip(pairs(widths, len(x_shape)), x_shape, strict=True))]
 
 
 pad.gradient(x=pad_gradient)

@@ -1,6 +1,7 @@
 """Optimizers, gradient clipping, loss scaling and learning-rate schedules, by PyTorch's names."""
 
 import importlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from minigrad.optim.adam import Adam, AdamW
@@ -20,6 +21,9 @@ __all__ = [
     "Optimizer",
     "clip_grad_norm_",
 ]
+
+if find_spec("minigrad.kernels") is not None:
+    importlib.import_module("minigrad.kernels.cuda.many")
 
 if TYPE_CHECKING:
     from minigrad.precision import GradScaler

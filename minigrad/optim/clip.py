@@ -14,6 +14,8 @@ from minigrad.device.sums import widened
 from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
+# By the module of arrays: whether it takes these gradients, their norm, and their scaling, in one launch for all.
+MANY: dict[str, tuple[Any, Any, Any]] = {}
 LEAST = 1e-14  # a norm below which squares of float32 have lost digits, or are 0
 
 
@@ -43,10 +45,15 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     if not arrays:
         return 0.0
     host = all(map(is_host, arrays))
+    may, norm_of, scale = MANY.get(type(arrays[0]).__module__, (None, None, None))
+    many = may is not None and may(arrays)
     with on_device_of(arrays[0]), np.errstate(over="ignore", invalid="ignore"):  # they may be NaN afterwards
-        flat = [widened(array.reshape(-1)) for array in arrays]
-        squares = [array.dot(array) for array in flat]
-        norm = sqrt(sum(map(float, squares))) if host else xp(squares[0]).sqrt(sum(squares[1:], start=squares[0]))
+        if many:
+            norm = norm_of(arrays)
+        else:
+            flat = [widened(array.reshape(-1)) for array in arrays]
+            squares = [array.dot(array) for array in flat]
+            norm = sqrt(sum(map(float, squares))) if host else xp(squares[0]).sqrt(sum(squares[1:], start=squares[0]))
         if host and (norm < LEAST or norm == inf):  # squares leave the range of a dtype long before the values do
             norm = _scaled_norm(arrays)
         if max_norm == inf or (host and norm <= max_norm):
@@ -55,7 +62,10 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
         coefficient = max_norm / (norm if host else xp(norm).maximum(norm, max_norm))
         for g, array in zip(gradients, arrays, strict=True):
             g.bump_tick()
-            xp(array).multiply(widened(array), coefficient, out=array)  # float16 would round the coefficient, too
+            if not many:
+                xp(array).multiply(widened(array), coefficient, out=array)  # float16 would round the coefficient, too
+        if many:
+            scale(arrays, coefficient)
     return norm
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,9 @@ class Optimizer:
         ValueError: no parameters; the same parameter twice; a tensor that is not a leaf; an option that is
             unknown or out of range, here or at a step.
     """
+
+    # Updates many arrays in one launch, as far as it can, and returns the rest of the work: see `minigrad.kernels.cuda`.
+    together: Callable[[Any, Sequence[Work]], Sequence[Work]] | None = None
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         self._name, self.defaults = type(self).__name__, defaults
@@ -166,7 +169,7 @@ class Optimizer:
 
     def _run(self, work: Sequence[Work]) -> None:
         """Update block by block; in a copy, where memory is not flat, or not in the dtype of the arithmetic."""
-        for constants, state, (value, gradient, *arrays) in work:
+        for constants, state, (value, gradient, *arrays) in self.together(work) if self.together else work:
             with on_device_of(value):
                 p = value.astype(gradient.dtype, order="C", copy=False)
                 if p.ndim and (p.size <= BLOCK or not is_host(p)):

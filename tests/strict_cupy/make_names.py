@@ -89,7 +89,7 @@ def names() -> dict[str, object]:
         "cupy": cupy.__version__,
         "ufuncs": ufuncs(cupy),
         "ufunc": attributes(cupy.ufunc),
-        "functions": functions(cupy),
+        "functions": {"ElementwiseKernel": "in_params, out_params, operation, name=, **kwargs", **functions(cupy)},
         "linalg": functions(cupy.linalg),
         "random": functions(cupy.random),
         "constants": sorted(n for n, v in public(cupy).items() if isinstance(v, (type, float)) or v is None),

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.special
 
 from tests.strict_cupy import machine
+from tests.strict_cupy.kernels import KERNELS
 from tests.strict_cupy.machine import synchronizations
 from tests.strict_cupy.ndarray import NAMES, bind, call, check_devices, ndarray, number, operand, prepare_index, wrap
 
@@ -144,6 +145,28 @@ class Cupy(Namespace):
             synchronizations["where"] += 1
             return call("where", np.where, condition)
         return call("where", np.where, condition, x, y)
+
+    def clip(self, a: ndarray, a_min: Any, a_max: Any, out: Any = None) -> Any:
+        """It passes over NaN."""
+        low = a if a_min is None else call("clip", np.fmax, a, a_min)
+        return low if a_max is None else call("clip", np.fmin, low, a_max)
+
+    def zeros_like(self, a: ndarray, dtype: Any = None, order: str = "K", subok: Any = None, shape: Any = None) -> Any:
+        """The shape () counts as none."""
+        return call("zeros_like", np.zeros_like, a, dtype, order, True, shape or None)
+
+    def pad(self, array: ndarray, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Any:
+        if np.ndim(pad_width) == 2 and np.shape(pad_width)[1] == 1 < len(pad_width):
+            raise ValueError("cupy: pad(): a pair for each axis, or one for all")
+        return call("pad", np.pad, array, pad_width, mode, **kwargs)
+
+    def ElementwiseKernel(self, in_params: str, out_params: str, operation: str, name: str = "kernel") -> Any:
+        """What NumPy computes in its place, by its name: see `kernels`."""
+        def run(*args: Any) -> None:
+            host = operand(args[-1])
+            host[...] = KERNELS[name](*args[:-1], host.shape)
+
+        return run
 
     def take(self, a: ndarray, indices: Any, axis: int | None = None, out: Any = None) -> Any:
         return a.take(indices, axis, out)

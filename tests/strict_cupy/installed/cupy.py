@@ -10,6 +10,6 @@ import sys
 
 from tests import strict_cupy
 
-strict_cupy.cupy.ndarray.__module__ = __name__  # arrays of CuPy are known by it
+strict_cupy.cupy.ndarray.__module__ = f"{__name__}.strict"  # known as CuPy's by its first word, and not taken for a card's
 sys.modules["cupyx.scipy.special"] = strict_cupy.special
 sys.modules[__name__] = strict_cupy.cupy

@@ -1,0 +1,34 @@
+"""layer_norm in one launch, its gradient in two."""
+
+from __future__ import annotations
+
+from minigrad.device import xp
+from minigrad.engine.node import Saved
+from minigrad.functional.normalization import check_shapes
+from minigrad.functional.normalization import layer_norm as layer_norm_definition
+from minigrad.kernels.cuda.launching import for_rows, launch
+
+PARTS = 264  # blocks that add up gradients of weight and bias, each for its share of the rows
+
+
+@layer_norm_definition.faster("cupy")
+def layer_norm(input, weight=None, bias=None, eps=1e-5):
+    check_shapes("layer_norm", input, weight, bias)
+    namespace, width = xp(input), input.shape[-1]
+    x = namespace.ascontiguousarray(input)
+    out = namespace.empty_like(x)
+    mean, rstd = (namespace.empty((*x.shape[:-1], 1), x.dtype) for _ in range(2))
+    launch("rows.cu", "layer_norm", x, *for_rows(mean.size, width), x, weight, bias, out, mean, rstd, eps, width)
+    return out, Saved(mean=mean, rstd=rstd)
+
+
+@layer_norm.joint_gradient("input", "weight", "bias")
+def layer_norm_gradient(g, input, weight, saved, needs):
+    namespace, width, rows = xp(input), input.shape[-1], saved.mean.size
+    g, x = namespace.ascontiguousarray(g), namespace.ascontiguousarray(input)
+    (parts,), block = for_rows(max(1, min(rows, PARTS)), width)
+    grad_input, of_parts = namespace.empty_like(x), namespace.empty((parts, 2, width), x.dtype)
+    launch("rows.cu", "layer_norm_gradient", x, (parts,), block, g, x, weight, saved.mean, saved.rstd, grad_input,
+           of_parts, rows, width)
+    sums = of_parts.sum(axis=0) if needs.weight or needs.bias else (None, None)
+    return grad_input, sums[0], sums[1]

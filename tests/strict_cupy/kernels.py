@@ -1,0 +1,31 @@
+"""The stand-in's kernels: what CuPy compiles, written for NumPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def philox(key: tuple[int, int, int], count: int) -> np.ndarray:
+    """The first words of Philox4x32-10 for the counters (i, call, step), i < count, and the seed as the key."""
+    seed, step, call = map(int, key)
+    low = np.uint64(2**32 - 1)
+    counter = [np.arange(count, dtype=np.uint64), *(np.full(count, word, np.uint64)
+                                                    for word in (call, step & 2**32 - 1, step >> 32))]
+    for turn in range(10):
+        first, second = np.uint64(0xD2511F53) * counter[0], np.uint64(0xCD9E8D57) * counter[2]
+        keys = [np.uint64((half + turn * bump) % 2**32)
+                for half, bump in ((seed & 2**32 - 1, 0x9E3779B9), (seed >> 32, 0xBB67AE85))]
+        counter = [second >> np.uint64(32) ^ counter[1] ^ keys[0], second & low,
+                   first >> np.uint64(32) ^ counter[3] ^ keys[1], first & low]
+    return counter[0]
+
+
+def bernoulli(seed: Any, step: Any, call: Any, threshold: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The mask of `minigrad.random`."""
+    return (philox((seed, step, call), math.prod(shape)) < threshold).reshape(shape)
+
+
+KERNELS = {"minigrad_philox": bernoulli}
