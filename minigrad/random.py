@@ -177,9 +177,12 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
     Returns a boolean array of ``shape`` on ``device``.
     """
     if device != "cpu":
+        first = _first_call.get()
         with on_device(device):
             mask = module_for(device).empty(shape, dtype=bool)
-            _philox(module_for(device))(*map(numpy.uint64, (*key, round(keep_probability * 2**32))), mask)
+            threshold = numpy.uint64(round(keep_probability * 2**32))
+            _philox(module_for(device))(_placed(device, key._replace(call=first)), numpy.uint64(key.call - first),
+                                        threshold, mask)
             return mask
     count = int(numpy.prod(shape))
     words = numpy.random.SFC64(_seed_sequence(_DROPOUT, key)).random_raw(-(-count // 4))
@@ -187,11 +190,48 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
     return (bits < round(keep_probability * 2**16)).reshape(shape)
 
 
+# Kernels read their key in the memory of the device, so that those recorded in a CUDA graph draw by another key when it
+# is launched again: device -> the array, and what was last written there.
+_keys: dict[str, list[Any]] = {}
+_first_call: ContextVar[int] = ContextVar("minigrad.random.first_call", default=0)
+
+
+def _placed(device: str, key: DropoutKey) -> Any:
+    """The key on the device, always in the same array."""
+    if device not in _keys:
+        _keys[device] = [module_for(device).zeros(3, numpy.uint64), None]
+    array, written = _keys[device]
+    if written != key:
+        array.set(numpy.array(key, numpy.uint64))
+        _keys[device][1] = key
+    return array
+
+
+@contextlib.contextmanager
+def recorded(device: str) -> Iterator[None]:
+    """Within the block, draws on the device are relative to where they are now: see `again`."""
+    state = _state()
+    token = _first_call.set(state.call)
+    try:
+        _placed(device, DropoutKey(state.seed, state.step, state.call))
+        yield
+    finally:
+        _first_call.reset(token)
+
+
+def again(device: str, calls: int) -> None:
+    """Before kernels that were `recorded` run again, which drew `calls` masks: let them draw the next ones."""
+    state = _state()
+    with state.lock:
+        _placed(device, DropoutKey(state.seed, state.step, state.call))
+        state.call += calls
+
+
 @functools.cache
 def _philox(namespace: Any) -> Any:
-    """The kernel that draws a mask: seed, step, call and threshold -> whether each element is kept."""
-    return namespace.ElementwiseKernel("uint64 seed, uint64 step, uint64 call, uint64 threshold", "bool kept", """
-        unsigned int c0 = i, c1 = call, c2 = step, c3 = step >> 32, k0 = seed, k1 = seed >> 32;
+    """The kernel that draws a mask: key, calls since that key, and threshold -> whether each element is kept."""
+    return namespace.ElementwiseKernel("raw uint64 key, uint64 calls, uint64 threshold", "bool kept", """
+        unsigned int c0 = i, c1 = key[2] + calls, c2 = key[1], c3 = key[1] >> 32, k0 = key[0], k1 = key[0] >> 32;
         for (int round = 0; round < 10; round++) {
             unsigned int high0 = __umulhi(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
             unsigned int high1 = __umulhi(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;

@@ -23,9 +23,10 @@ def philox(key: tuple[int, int, int], count: int) -> np.ndarray:
     return counter[0]
 
 
-def bernoulli(seed: Any, step: Any, call: Any, threshold: Any, shape: tuple[int, ...]) -> np.ndarray:
+def bernoulli(key: Any, calls: Any, threshold: Any, shape: tuple[int, ...]) -> np.ndarray:
     """The mask of `minigrad.random`."""
-    return (philox((seed, step, call), math.prod(shape)) < threshold).reshape(shape)
+    seed, step, first = map(int, key)
+    return (philox((seed, step, first + int(calls)), math.prod(shape)) < threshold).reshape(shape)
 
 
 KERNELS = {"minigrad_philox": bernoulli}

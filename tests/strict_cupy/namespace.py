@@ -164,7 +164,7 @@ class Cupy(Namespace):
         """What NumPy computes in its place, by its name: see `kernels`."""
         def run(*args: Any) -> None:
             host = operand(args[-1])
-            host[...] = KERNELS[name](*args[:-1], host.shape)
+            host[...] = KERNELS[name](*map(operand, args[:-1]), host.shape)
 
         return run
 

@@ -92,6 +92,10 @@ class ndarray:
         synchronizations["get"] += 1
         return self._host.copy(order)
 
+    def set(self, arr: np.ndarray, stream: Any = None) -> None:
+        upload(arr, "set")
+        self._host[...] = arr
+
     def _wait(self, cause: str) -> np.ndarray:
         synchronizations[cause] += 1
         return self._host

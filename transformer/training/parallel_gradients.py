@@ -17,8 +17,10 @@ import numpy as np
 
 from minigrad import Tensor, parallel, random
 from minigrad.arguments import whole_number
-from minigrad.device import on_device_of, to_device
-from minigrad.tensor.gradients import backward
+from minigrad.device import on_device_of, to_device, xp
+from minigrad.engine.node import wrap
+from minigrad.kernels.cuda.graph import Recorded
+from minigrad.tensor.gradients import backward, grad
 
 from transformer.data.batches import trimmed
 from transformer.model import Transformer
@@ -80,6 +82,25 @@ class ParallelGradients:
         self.threads = threads if model.device == "cpu" else 1
         self.shards = self.threads if shards is None else whole_number(shards, "shards", "ParallelGradients")
         self._stack: ExitStack | None = None
+        self.smoothing = 0.0
+        self.parameters = list(model.parameters())
+        self.recorded = Recorded(self.whole) if is_card(self.parameters[0].data) else None
+
+    def whole(self, source: Any, labels: Any, denominator: Any) -> list[Any]:
+        loss = self.model.loss(source, labels, self.smoothing, reduction="sum")
+        gradients = grad(loss / Tensor(denominator), self.parameters, allow_unused=True)
+        return [_number(loss), *[None if g is None else g.data for g in gradients]]
+
+    def recorded_gradients(self, shard: Shard, label_smoothing: float, denominator: float) -> Any:
+        self.smoothing = label_smoothing
+        earlier = [None if p.grad is None else p.grad.data.copy() for p in self.parameters]
+        with on_device_of(shard.source):
+            count = xp(shard.source).full((), denominator, np.float32)
+        loss, *gradients = self.recorded(*shard, count)
+        for p, g, before in zip(self.parameters, gradients, earlier, strict=True):
+            if g is not None:
+                p.grad = wrap(g if before is None else g + before)
+        return loss.copy()
 
     def __enter__(self) -> Self:
         """Start the threads; RuntimeError within a block of the same object."""
@@ -137,6 +158,8 @@ class ParallelGradients:
 
     def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
         """As a call, for a batch that `divide` has divided."""
+        if self.shards == 1 and self.recorded is not None:
+            return self.recorded_gradients(part.shards[0], label_smoothing, denominator)
         if self.shards == 1:
             loss = self.model.loss(*part.shards[0], label_smoothing, reduction="sum")
             (loss / denominator).backward()
@@ -170,6 +193,10 @@ class ParallelGradients:
         """Add the sum over all shards to ``.grad``; returns the losses of all shards."""
         total.deliver()
         return losses
+
+
+def is_card(array: Any) -> bool:
+    return type(array).__module__ == "cupy"
 
 
 def _number(loss: Tensor) -> Any:
