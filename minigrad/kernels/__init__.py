@@ -5,6 +5,6 @@ to its definition; `only_definitions` switches all off.
 """
 
 from minigrad.engine.primitive import only_definitions
-from minigrad.kernels import attention, loss, normalization, relu  # noqa: F401 - importing one registers its body
+from minigrad.kernels import attention, cuda, loss, normalization, relu  # noqa: F401 - importing one registers its body
 
 __all__ = ["only_definitions"]

@@ -9,6 +9,7 @@ faster, and however many there are.
 
 from __future__ import annotations
 
+import importlib
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -19,8 +20,8 @@ from minigrad import Tensor, parallel, random
 from minigrad.arguments import whole_number
 from minigrad.device import on_device_of, to_device, xp
 from minigrad.engine.node import wrap
-from minigrad.kernels.cuda.graph import Recorded
-from minigrad.tensor.gradients import backward, grad
+from minigrad.engine.watch import watchers
+from minigrad.tensor.gradients import backward
 
 from transformer.data.batches import trimmed
 from transformer.model import Transformer
@@ -82,25 +83,8 @@ class ParallelGradients:
         self.threads = threads if model.device == "cpu" else 1
         self.shards = self.threads if shards is None else whole_number(shards, "shards", "ParallelGradients")
         self._stack: ExitStack | None = None
-        self.smoothing = 0.0
-        self.parameters = list(model.parameters())
-        self.recorded = Recorded(self.whole) if is_card(self.parameters[0].data) else None
-
-    def whole(self, source: Any, labels: Any, denominator: Any) -> list[Any]:
-        loss = self.model.loss(source, labels, self.smoothing, reduction="sum")
-        gradients = grad(loss / Tensor(denominator), self.parameters, allow_unused=True)
-        return [_number(loss), *[None if g is None else g.data for g in gradients]]
-
-    def recorded_gradients(self, shard: Shard, label_smoothing: float, denominator: float) -> Any:
-        self.smoothing = label_smoothing
-        earlier = [None if p.grad is None else p.grad.data.copy() for p in self.parameters]
-        with on_device_of(shard.source):
-            count = xp(shard.source).full((), denominator, np.float32)
-        loss, *gradients = self.recorded(*shard, count)
-        for p, g, before in zip(self.parameters, gradients, earlier, strict=True):
-            if g is not None:
-                p.grad = wrap(g if before is None else g + before)
-        return loss.copy()
+        self._recorded: Any = None  # of one shard on a card: see `minigrad.kernels.cuda.graph`
+        self._smoothing = 0.0
 
     def __enter__(self) -> Self:
         """Start the threads; RuntimeError within a block of the same object."""
@@ -116,7 +100,8 @@ class ParallelGradients:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """End the threads."""
+        """End the threads, and give back the memory of graphs."""
+        self._recorded = None
         if self._stack is not None:
             self._stack.close()
             self._stack = None
@@ -158,12 +143,8 @@ class ParallelGradients:
 
     def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
         """As a call, for a batch that `divide` has divided."""
-        if self.shards == 1 and self.recorded is not None:
-            return self.recorded_gradients(part.shards[0], label_smoothing, denominator)
         if self.shards == 1:
-            loss = self.model.loss(*part.shards[0], label_smoothing, reduction="sum")
-            (loss / denominator).backward()
-            return _number(loss)
+            return self._alone(*part.shards[0], label_smoothing, denominator)
         if self._stack is None:
             raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
                                "'with ParallelGradients(model, threads) as gradients:'")
@@ -182,6 +163,34 @@ class ParallelGradients:
         with on_device_of(losses[0]):
             return sum(losses[1:], start=losses[0])
 
+    def _alone(self, source: Any, labels: Any, label_smoothing: float, denominator: float) -> Any:
+        """One forward and backward, on a card as a CUDA graph, unless hooks or watchers are to be told of each."""
+        parameters = list(self.model.parameters())
+        if type(source).__module__ != "cupy" or watchers() or any(p._hooks for p in parameters):
+            loss = self.model.loss(source, labels, label_smoothing, reduction="sum")
+            (loss / denominator).backward()
+            return _number(loss)
+        if self._recorded is None:
+            self._recorded = importlib.import_module("minigrad.kernels.cuda.graph").Recorded(self._step)
+        self._smoothing = label_smoothing
+        earlier = [None if p.grad is None else p.grad.data.copy() for p in parameters]
+        with on_device_of(source):
+            count = xp(source).full((), denominator, np.float32)
+        places = (p.data.data.ptr for p in parameters)
+        loss, *gradients = self._recorded(source, labels, count, fixed=(label_smoothing, self.model.training, *places))
+        for p, gradient, before in zip(parameters, gradients, earlier, strict=True):
+            p.grad = None if gradient is None else wrap(gradient if before is None else gradient + before)
+        return loss.copy()
+
+    def _step(self, source: Any, labels: Any, denominator: Any) -> list[Any]:
+        """The loss and the gradients of all parameters, None for those that have none."""
+        parameters = list(self.model.parameters())
+        for p in parameters:
+            p.grad = None
+        loss = self.model.loss(source, labels, self._smoothing, reduction="sum")
+        (loss / denominator).backward()
+        return [_number(loss), *(None if p.grad is None else p.grad.data for p in parameters)]
+
     def own(self, count: int) -> parallel.Span:
         """Which of `count` shards this process computes: the first, and the one after the last."""
         return 0, count
@@ -193,10 +202,6 @@ class ParallelGradients:
         """Add the sum over all shards to ``.grad``; returns the losses of all shards."""
         total.deliver()
         return losses
-
-
-def is_card(array: Any) -> bool:
-    return type(array).__module__ == "cupy"
 
 
 def _number(loss: Tensor) -> Any:

@@ -1,14 +1,16 @@
-"""linear by cuBLAS, and the gradient of its bias: CuPy adds up long columns slowly."""
+"""linear by cuBLAS itself. CuPy's own products refuse to be recorded in a CUDA graph, and take longer to call."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import importlib
 from typing import Any
 
 from minigrad.device import xp
 from minigrad.functional.linear import check_shapes
 from minigrad.functional.linear import linear as linear_definition
 from minigrad.kernels.cuda.launching import launch
-from minigrad.kernels.cuda.products import product
 from minigrad.ops.shape import rows
 
 
@@ -26,11 +28,47 @@ linear.gradient(input=lambda g, weight: product(rows(g), weight).reshape((*g.sha
                 bias=lambda g: column_sums(rows(g)))
 
 
+def product(a: Any, b: Any) -> Any:
+    """``a @ b`` of matrices (M, K) and (K, N)."""
+    (rows, terms), columns = a.shape, b.shape[1]
+    out = xp(a).zeros((rows, columns), a.dtype) if not terms else xp(a).empty((rows, columns), a.dtype)
+    if rows and terms and columns:
+        cublas, real, multiply = library(a.dtype.char)
+        cuda = importlib.import_module("cupy").cuda
+        handle = cuda.device.get_cublas_handle()
+        cublas.cublasSetStream_v2(ctypes.c_void_p(handle), ctypes.c_void_p(cuda.get_current_stream().ptr))
+        # cuBLAS stores columns one after the other: our rows are its columns, and it computes bᵀ aᵀ = (a b)ᵀ.
+        (b, *of_b), (a, *of_a) = stored(b), stored(a)
+        status = multiply(handle, of_b[0], of_a[0], columns, rows, terms, ctypes.byref(real(1)), b.data.ptr, of_b[1],
+                          a.data.ptr, of_a[1], ctypes.byref(real(0)), out.data.ptr, columns)
+        if status:
+            raise RuntimeError(f"cuBLAS: a product of {a.shape} and {b.shape} failed with status {status}")
+    return out
+
+
+def stored(x: Any) -> tuple[Any, int, int]:
+    """A matrix that is contiguous by rows or by columns; whether by columns; and how far neighbours are apart."""
+    if x.flags.f_contiguous and not x.flags.c_contiguous:
+        return x, 1, x.shape[0]
+    return xp(x).ascontiguousarray(x), 0, x.shape[1]
+
+
+@functools.cache
+def library(kind: str) -> tuple[Any, Any, Any]:
+    """cuBLAS, which CuPy has loaded; and for the dtype of this character, its number in C and what multiplies."""
+    version = importlib.import_module("cupy").cuda.runtime.runtimeGetVersion() // 1000
+    cublas = ctypes.CDLL(f"libcublas.so.{version}")
+    real, multiply = {"f": (ctypes.c_float, cublas.cublasSgemm_v2), "d": (ctypes.c_double, cublas.cublasDgemm_v2)}[kind]
+    pointer, number = ctypes.c_void_p, ctypes.c_int
+    multiply.argtypes = [pointer, *5 * [number], pointer, pointer, number, pointer, number, pointer, pointer, number]
+    return cublas, real, multiply
+
+
 def column_sums(x: Any) -> Any:
-    """``x.sum(0)`` of a matrix."""
-    namespace, (length, width) = xp(x), x.shape
+    """``x.sum(0)`` of a matrix: CuPy adds up long columns slowly."""
+    length, width = x.shape
     parts = max(1, min(64, length // 512))
-    sums = namespace.empty((parts, width), x.dtype)
-    launch("matrices.cu", "column_sums", x, (-(-width // 32), parts), (32, 16), namespace.ascontiguousarray(x), sums,
+    sums = xp(x).empty((parts, width), x.dtype)
+    launch("matrices.cu", "column_sums", x, (-(-width // 32), parts), (32, 16), xp(x).ascontiguousarray(x), sums,
            length, width)
     return sums[0] if parts == 1 else column_sums(sums)

@@ -25,18 +25,17 @@ def together(arrays: Sequence[Any]) -> bool:
             and all(array.dtype is first.dtype and array.flags.c_contiguous for array in arrays))
 
 
-def table(rows: Sequence[Sequence[Any]]) -> tuple[Any, int]:
-    """The table of many.cu, on the device, and how many blocks it stands for."""
-    found, blocks = [], 0
+def launch_many(name: str, rows: Sequence[Sequence[Any]], *args: Any) -> None:
+    """Run a kernel of many.cu with its table: a row for the arrays, of the same size, that belong together."""
+    table, blocks, like = [], 0, rows[0][0]
     for arrays in rows:
-        size = arrays[0].size
-        found.append([*[array.data.ptr for array in arrays], size, blocks])
-        blocks += -(-size // CHUNK)
-    return xp(rows[0][0]).asarray(np.array(found, np.int64)), blocks
+        table.append([*[array.data.ptr for array in arrays], arrays[0].size, blocks])
+        blocks += -(-arrays[0].size // CHUNK)
+    launch("many.cu", name, like, (blocks,), (256,), xp(like).asarray(np.array(table, np.int64)), len(rows), *args)
 
 
 def adam(optimizer: Adam, work: Sequence[Work]) -> list[Work]:
-    """Adam's update of all that kernels take; the rest of the work is returned."""
+    """Adam's update of all that the kernel takes; the rest of the work is returned."""
     left, taken = list[Work](), defaultdict[Any, list[Sequence[Any]]](list)
     for constants, state, arrays in work:
         if together(arrays):
@@ -45,26 +44,21 @@ def adam(optimizer: Adam, work: Sequence[Work]) -> list[Work]:
         else:
             left.append((constants, state, arrays))
     for (constants, *_), rows in taken.items():
-        like = rows[0][0]
-        with on_device_of(like):
-            where, blocks = table(rows)
-            launch("many.cu", "adam", like, (blocks,), (256,), where, len(rows), *map(float, constants),
-                   int(optimizer.decoupled_weight_decay))
+        with on_device_of(rows[0][0]):
+            launch_many("adam", rows, *map(float, constants), int(optimizer.decoupled_weight_decay))
     return left
 
 
 def norm(arrays: Sequence[Any]) -> Any:
     """The Euclidean norm of all elements, an array without dimensions."""
-    where, blocks = table([[array] for array in arrays])
-    sums = xp(arrays[0]).empty(blocks, arrays[0].dtype)
-    launch("many.cu", "squares", arrays[0], (blocks,), (256,), where, len(arrays), sums)
+    sums = xp(arrays[0]).zeros(sum(-(-array.size // CHUNK) for array in arrays), arrays[0].dtype)
+    launch_many("squares", [[array] for array in arrays], sums)
     return xp(sums).sqrt(sums.sum())
 
 
 def scale(arrays: Sequence[Any], factor: Any) -> None:
     """Multiply all elements by an array without dimensions."""
-    where, blocks = table([[array] for array in arrays])
-    launch("many.cu", "scale", arrays[0], (blocks,), (256,), where, len(arrays), factor)
+    launch_many("scale", [[array] for array in arrays], factor)
 
 
 Adam.together = adam
