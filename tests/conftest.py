@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+import minigrad
 from minigrad.device import devices as minigrad_device
 
 from tests import strict_cupy
 from tests.explorer.browser import NOT_RUN
+from tests.strict_cupy.kernels import bernoulli
 
 GPU = minigrad_device.cuda_status()
 # Where there is none, there is no such test, rather than a skipped one.
@@ -45,6 +47,17 @@ def device(request: pytest.FixtureRequest) -> str:
     if request.param == "stand-in":
         request.getfixturevalue("stand_in")
     return "cpu" if request.param == "cpu" else "cuda:0"
+
+
+@pytest.fixture
+def same_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host draws masks of dropout as a GPU does, so that the two can be compared."""
+    drawn = minigrad.random.bernoulli_mask
+
+    def draw(key: Any, shape: Any, keep: float, device: str = "cpu") -> Any:
+        return bernoulli(key, 0, round(keep * 2**32), shape) if device == "cpu" else drawn(key, shape, keep, device)
+
+    monkeypatch.setattr(minigrad.random, "bernoulli_mask", draw)
 
 
 @pytest.fixture(params=["cpu", *CARD])

@@ -74,7 +74,7 @@ class Run:
     {"model": {"dropout": 0.2, "share_embeddings": False, "tie_output": False}, "clip_norm": None},
     {"model": {"dropout": 0.0, "norm": "post", "activation": "gelu"}},
 ], ids=["pre-norm, untied, dropout", "post-norm, three-way tied, gelu, clipped"])
-def test_ten_updates(changes, device, tmp_path):
+def test_ten_updates(changes, device, tmp_path, same_masks):
     here, there = (Run(tmp_path / name, where, **changes).update(10)
                    for name, where in (("here", "cpu"), ("there", device)))
     assert len(here.losses) > 10, "several batches in an update"
@@ -86,7 +86,7 @@ def test_ten_updates(changes, device, tmp_path):
     assert abs(key_bias).max() < 0.1
 
 
-def test_updates_on_another_device_than_the_current_one(stand_in, tmp_path):
+def test_updates_on_another_device_than_the_current_one(stand_in, tmp_path, same_masks):
     here, there = (Run(tmp_path / where, where, model={"dropout": 0.2}).update(2) for where in ("cpu", "cuda:1"))
     there.assert_like(here)
     assert stand_in.cupy.cuda.Device().id == 0
@@ -121,7 +121,7 @@ def test_a_checkpoint_is_read_on_another_device_bit_for_bit(device, tmp_path):
 
 @ELSEWHERE
 @pytest.mark.parametrize("order", ["begun there", "begun here"])
-def test_a_run_goes_on_on_another_device(order, device, tmp_path):
+def test_a_run_goes_on_on_another_device(order, device, tmp_path, same_masks):
     first, second = (device, "cpu") if order == "begun there" else ("cpu", device)
     changes = {"model": {"dropout": 0.2}}
     stayed = Run(tmp_path / "stayed", "cpu", **changes).update(4)

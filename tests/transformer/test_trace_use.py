@@ -116,7 +116,7 @@ def test_decoding_inside_of_a_block_is_traced_step_by_step():
         t["decoder.layers.1.cross_attention"].gradient("weights")
 
 
-def test_on_every_device_the_same_numbers_in_its_memory(device):
+def test_on_every_device_the_same_numbers_in_its_memory(device, same_masks):
     host, _ = traced(made())
     t, loss = traced(made().to(device))
     for name in t:

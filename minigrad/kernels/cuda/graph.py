@@ -11,15 +11,16 @@ from minigrad import random
 from minigrad.device import device_of, memory, on_device_of
 
 Arrays = Sequence[Any]
+MOST = 1000  # graphs: one of a step of training takes about a megabyte
 
 
 class Recorded:
     """A function of CuPy's arrays that launches the same kernels for all arguments of the same shapes.
 
-    The first call with new shapes runs it, to compile and to take memory. The second records it, and this and all later
-    ones launch the graph, whose results the next call overwrites. So the function must not read or change anything on
-    the host that differs between calls. Where it does what cannot be recorded (to wait for the GPU, a product of
-    CuPy's), it is run each time.
+    The first call runs it, to compile the kernels. Later ones record it once for all arguments of the same shapes, and
+    launch the graph, whose results the next call overwrites. So the function must not read or change anything on the
+    host that differs between calls. Where it does what cannot be recorded (to wait for the GPU, a product of CuPy's),
+    it is run each time.
 
     Args:
         function: of arrays, which returns a list of arrays.
@@ -40,13 +41,12 @@ class Recorded:
         """The function of these arrays. Where `fixed` is another, so is the graph: what else the function depends on."""
         key = (*fixed, *((array.shape, array.dtype) for array in arrays))
         with on_device_of(arrays[0]), self.cuda.using_allocator(self.pool.malloc):
-            if key not in self.graphs:
-                self.graphs[key] = None
-                return self.function(*arrays)
-            run = self.graphs[key]
+            run = self.graphs.get(key)
             if run is None:
-                run = self.graphs[key] = self.record(arrays) or self.function
-            return run(*arrays)
+                run = self.record(arrays) if 0 < len(self.graphs) <= MOST else None
+                # What fails to be recorded twice is run from then on; once, it may have had to compile a kernel.
+                self.graphs[key] = self.function if run is None and key in self.graphs else run
+            return (run or self.function)(*arrays)
 
     def record(self, arrays: Arrays) -> Callable[..., Arrays] | None:
         """A function that copies its arguments to where the graph reads them, and launches it; None if there is none."""
