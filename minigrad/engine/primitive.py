@@ -35,6 +35,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Self
@@ -314,9 +315,11 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> tuple[list[
         return None
     if kind is ndarray:
         return values, None
-    arrays = [part for value in values for part in (value if type(value) is tuple else (value,)) if hasattr(part, "dtype")]
-    together = all(type(array) is kind for array in arrays) and len({array.device.id for array in arrays}) == 1
-    return (values, arrays[0]) if together and not is_host(arrays[0]) else None
+    parts = itertools.chain.from_iterable(value if type(value) is tuple else (value,) for value in values)
+    arrays = [part for part in parts if hasattr(part, "dtype")]
+    if any(type(array) is not kind or is_host(array) for array in arrays):
+        return None
+    return (values, arrays[0]) if len({array.device.id for array in arrays}) == 1 else None
 
 
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:

@@ -35,7 +35,7 @@ def getitem(x, index):
 @primitive
 def put_into_zeros(values, index, shape):
     """Zeros of `shape` with `values` added at ``[index]``; a place that is named twice gets both."""
-    out = xp(values).zeros(shape, values.dtype)
+    out = xp(values).zeros_like(values, shape=shape or (1,)).reshape(shape)  # CuPy takes () for no shape
     _add_into(out, values, index)
     return out
 
