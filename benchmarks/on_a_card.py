@@ -120,6 +120,24 @@ def trained(*arguments: str) -> list[dict[str, float]]:
             return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 
+def ceilings(plan: Plan, options: argparse.Namespace) -> Report:
+    """What the GPU does at best in float32: copy, and multiply matrices."""
+    cupy = minigrad.device.module_for("cuda:0")
+    many, side = 2**29, 8192
+    x, a = cupy.random.default_rng(0).random(many, cupy.float32), cupy.random.default_rng(0).random((side, side), cupy.float32)
+    found = {}
+    for name, amount, run in (("copied, TB/s", 2 * x.nbytes, x.copy), ("products, TFLOP/s", 2 * side**3, lambda: a @ a)):
+        run()
+        minigrad.device.synchronize("cuda:0")
+        start = time.perf_counter()
+        for _ in range(10):
+            run()
+        minigrad.device.synchronize("cuda:0")
+        found[name] = round(10 * amount / (time.perf_counter() - start) / 1e12, 2)
+    print(found, flush=True)
+    return found
+
+
 def copying(plan: Plan, options: argparse.Namespace) -> Report:
     """200 updates of the copy task by the one command, on the GPU and on the host: the flag is all that differs."""
     there, here = (trained(*COPY, "--device", device) for device in ("cuda", "cpu"))
@@ -155,7 +173,7 @@ def decodings(plan: Plan, options: argparse.Namespace) -> Report:
 
 
 PARTS: dict[str, Callable[[Plan, argparse.Namespace], Report]] = {
-    "copying": copying, "steps": steps, "decoding": decodings}
+    "ceilings": ceilings, "copying": copying, "steps": steps, "decoding": decodings}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
