@@ -34,6 +34,8 @@ from workloads import DRY, PAPER, SIZES, Workload
 
 import minigrad.device
 
+from transformer.training.memory import multiplications
+
 RESULTS = page.RESULTS / "on_a_card.json"
 STAND_IN = paired.ROOT / "tests/strict_cupy/installed"
 COPY = ("--task", "copy", "--steps", "200", "--valid-every", "20", "--dropout", "0")
@@ -159,6 +161,10 @@ def steps(plan: Plan, options: argparse.Namespace) -> Report:
         found[workload.title] = paired.compare(training.times(workload, options, plan.devices), US, THEM)
         for key, unit in {"ms": "ms", "memory": "MiB"}.items():
             print(page.table({workload.title: found[workload.title][key]}, unit), flush=True)
+        products = 6 * workload.batch * workload.length * sum(multiplications(workload.config()))  # forward, backward
+        rate = round(products / found[workload.title]["ms"][US]["median"] / 1e9, 1)
+        found[workload.title]["TFLOP/s"] = rate
+        print(f"{rate} TFLOP/s in products", flush=True)
     return found
 
 

@@ -31,18 +31,19 @@ linear.gradient(input=lambda g, weight: product(rows(g), weight).reshape((*g.sha
 def product(a: Any, b: Any) -> Any:
     """``a @ b`` of matrices (M, K) and (K, N)."""
     (rows, terms), columns = a.shape, b.shape[1]
-    out = xp(a).zeros((rows, columns), a.dtype) if not terms else xp(a).empty((rows, columns), a.dtype)
-    if rows and terms and columns:
-        cublas, real, multiply = library(a.dtype.char)
-        cuda = importlib.import_module("cupy").cuda
-        handle = cuda.device.get_cublas_handle()
-        cublas.cublasSetStream_v2(ctypes.c_void_p(handle), ctypes.c_void_p(cuda.get_current_stream().ptr))
-        # cuBLAS stores columns one after the other: our rows are its columns, and it computes bᵀ aᵀ = (a b)ᵀ.
-        (b, *of_b), (a, *of_a) = stored(b), stored(a)
-        status = multiply(handle, of_b[0], of_a[0], columns, rows, terms, ctypes.byref(real(1)), b.data.ptr, of_b[1],
-                          a.data.ptr, of_a[1], ctypes.byref(real(0)), out.data.ptr, columns)
-        if status:
-            raise RuntimeError(f"cuBLAS: a product of {a.shape} and {b.shape} failed with status {status}")
+    found = library(a.dtype.char)
+    if found is None or not (rows and terms and columns):
+        return a @ b
+    cublas, real, multiply = found
+    cuda, out = importlib.import_module("cupy").cuda, xp(a).empty((rows, columns), a.dtype)
+    handle = cuda.device.get_cublas_handle()
+    cublas.cublasSetStream_v2(ctypes.c_void_p(handle), ctypes.c_void_p(cuda.get_current_stream().ptr))
+    # cuBLAS stores columns one after the other: our rows are its columns, and it computes bᵀ aᵀ = (a b)ᵀ.
+    (b, *of_b), (a, *of_a) = stored(b), stored(a)
+    status = multiply(handle, of_b[0], of_a[0], columns, rows, terms, ctypes.byref(real(1)), b.data.ptr, of_b[1],
+                      a.data.ptr, of_a[1], ctypes.byref(real(0)), out.data.ptr, columns)
+    if status:
+        raise RuntimeError(f"cuBLAS: a product of {a.shape} and {b.shape} failed with status {status}")
     return out
 
 
@@ -54,10 +55,16 @@ def stored(x: Any) -> tuple[Any, int, int]:
 
 
 @functools.cache
-def library(kind: str) -> tuple[Any, Any, Any]:
-    """cuBLAS, which CuPy has loaded; and for the dtype of this character, its number in C and what multiplies."""
+def library(kind: str) -> tuple[Any, Any, Any] | None:
+    """cuBLAS, which CuPy has loaded; and for the dtype of this character, its number in C and what multiplies.
+
+    None where the library has no such name, as on Windows.
+    """
     version = importlib.import_module("cupy").cuda.runtime.runtimeGetVersion() // 1000
-    cublas = ctypes.CDLL(f"libcublas.so.{version}")
+    try:
+        cublas = ctypes.CDLL(f"libcublas.so.{version}")
+    except OSError:
+        return None
     real, multiply = {"f": (ctypes.c_float, cublas.cublasSgemm_v2), "d": (ctypes.c_double, cublas.cublasDgemm_v2)}[kind]
     pointer, number = ctypes.c_void_p, ctypes.c_int
     multiply.argtypes = [pointer, *5 * [number], pointer, pointer, number, pointer, number, pointer, pointer, number]
