@@ -125,10 +125,9 @@ def trained(*arguments: str) -> list[dict[str, float]]:
 def ceilings(plan: Plan, options: argparse.Namespace) -> Report:
     """What the GPU does at best in float32: copy, and multiply matrices."""
     cupy = minigrad.device.module_for("cuda:0")
-    many, side = 2**29, 8192
-    x, a = cupy.random.default_rng(0).random(many, cupy.float32), cupy.random.default_rng(0).random((side, side), cupy.float32)
-    found = {}
-    for name, amount, run in (("copied, TB/s", 2 * x.nbytes, x.copy), ("products, TFLOP/s", 2 * side**3, lambda: a @ a)):
+    numbers, side, found = cupy.random.default_rng(0), 8192, {}
+    x, a = (numbers.random(shape, cupy.float32) for shape in (2**29, (side, side)))
+    for name, amount, run in (("TB/s copied", 2 * x.nbytes, x.copy), ("TFLOP/s in products", 2 * side**3, lambda: a @ a)):
         run()
         minigrad.device.synchronize("cuda:0")
         start = time.perf_counter()

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any, Self
@@ -302,7 +301,7 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> tuple[list[
         if isinstance(argument, TensorBase):
             data = argument._data
             static = statics and argument._requires_grad and len(values) in statics
-            if static or (data.dtype is not dtype and dtype is not None) or (type(data) is not kind and kind is not None):
+            if static or (dtype is not None and (data.dtype is not dtype or type(data) is not kind)):
                 return None
             argument, dtype, kind = data, data.dtype, type(data)
         elif type(argument) not in PLAIN:
@@ -315,8 +314,7 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> tuple[list[
         return None
     if kind is ndarray:
         return values, None
-    parts = itertools.chain.from_iterable(value if type(value) is tuple else (value,) for value in values)
-    arrays = [part for part in parts if hasattr(part, "dtype")]
+    arrays = [part for value in values for part in (value if type(value) is tuple else (value,)) if is_array(part)]
     if any(type(array) is not kind or is_host(array) for array in arrays):
         return None
     return (values, arrays[0]) if len({array.device.id for array in arrays}) == 1 else None

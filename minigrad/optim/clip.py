@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import inf, nextafter, sqrt
 from typing import Any
 
@@ -14,8 +14,6 @@ from minigrad.device.sums import widened
 from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
-# By the module of arrays: whether it takes these gradients, their norm, and their scaling, in one launch for all.
-MANY: dict[str, tuple[Any, Any, Any]] = {}
 LEAST = 1e-14  # a norm below which squares of float32 have lost digits, or are 0
 
 
@@ -45,28 +43,37 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     if not arrays:
         return 0.0
     host = all(map(is_host, arrays))
-    may, norm_of, scale = MANY.get(type(arrays[0]).__module__, (None, None, None))
-    many = may is not None and may(arrays)
+    norm_of, scale = (faster and faster(arrays)) or (norm_of_each, scale_each)
     with on_device_of(arrays[0]), np.errstate(over="ignore", invalid="ignore"):  # they may be NaN afterwards
-        if many:
-            norm = norm_of(arrays)
-        else:
-            flat = [widened(array.reshape(-1)) for array in arrays]
-            squares = [array.dot(array) for array in flat]
-            norm = sqrt(sum(map(float, squares))) if host else xp(squares[0]).sqrt(sum(squares[1:], start=squares[0]))
+        norm = norm_of(arrays)
         if host and (norm < LEAST or norm == inf):  # squares leave the range of a dtype long before the values do
             norm = _scaled_norm(arrays)
         if max_norm == inf or (host and norm <= max_norm):
             return norm
         # On a GPU at most 1, and exactly 1 within the bound: no branch on a norm that the host does not know yet.
         coefficient = max_norm / (norm if host else xp(norm).maximum(norm, max_norm))
-        for g, array in zip(gradients, arrays, strict=True):
+        for g in gradients:
             g.bump_tick()
-            if not many:
-                xp(array).multiply(widened(array), coefficient, out=array)  # float16 would round the coefficient, too
-        if many:
-            scale(arrays, coefficient)
+        scale(arrays, coefficient)
     return norm
+
+
+def norm_of_each(arrays: list[Any]) -> Any:
+    """The norm of all elements, by the squares of each array."""
+    squares = [array.dot(array) for array in (widened(array.reshape(-1)) for array in arrays)]
+    if all(map(is_host, arrays)):
+        return sqrt(sum(map(float, squares)))
+    return xp(squares[0]).sqrt(sum(squares[1:], start=squares[0]))
+
+
+def scale_each(arrays: list[Any], factor: Any) -> None:
+    """Multiply all elements, in place; float16 would round the factor."""
+    for array in arrays:
+        xp(array).multiply(widened(array), factor, out=array)
+
+
+# For arrays that a kernel takes all together: the two functions above, or None.
+faster: Callable[[list[Any]], Any] | None = None
 
 
 def _scaled_norm(arrays: list[Any]) -> float:

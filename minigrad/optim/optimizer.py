@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -49,8 +49,8 @@ class Optimizer:
             unknown or out of range, here or at a step.
     """
 
-    # Updates many arrays in one launch, as far as it can, and returns the rest of the work: see `minigrad.kernels.cuda`.
-    together: Callable[[Any, Sequence[Work]], Sequence[Work]] | None = None
+    # Updates many arrays in one launch, as far as it can, and returns the rest of the work: `minigrad.kernels.cuda`.
+    together: ClassVar[Callable[[Any, Sequence[Work]], Sequence[Work]] | None] = None
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         self._name, self.defaults = type(self).__name__, defaults

@@ -88,7 +88,8 @@ def gradients(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, 
 
 @attention_of_heads_definition.faster("cupy")
 def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
-    return attention.forward(query, key, value, mask, dropped, p, scale, bias, partial(split_heads, num_heads=num_heads))
+    heads = partial(split_heads, num_heads=num_heads)
+    return attention.forward(query, key, value, mask, dropped, p, scale, bias, heads)
 
 
 @attention_of_heads.joint_gradient("query", "key", "value", "bias")

@@ -38,7 +38,7 @@ class Recorded:
         memory.POOLS.remove(self.pool)
 
     def __call__(self, *arrays: Any, fixed: tuple[Any, ...] = ()) -> Arrays:
-        """The function of these arrays. Where `fixed` is another, so is the graph: what else the function depends on."""
+        """The function of these arrays; `fixed` is what else it depends on, and another has another graph."""
         key = (*fixed, *((array.shape, array.dtype) for array in arrays))
         with on_device_of(arrays[0]), self.cuda.using_allocator(self.pool.malloc):
             run = self.graphs.get(key)
@@ -49,9 +49,9 @@ class Recorded:
             return (run or self.function)(*arrays)
 
     def record(self, arrays: Arrays) -> Callable[..., Arrays] | None:
-        """A function that copies its arguments to where the graph reads them, and launches it; None if there is none."""
+        """A function that copies its arguments to where the graph reads them and launches it; None without a graph."""
         device, inputs, before = device_of(arrays[0]), [array.copy() for array in arrays], random.get_state()
-        graph = None
+        graph: Any = None
         self.cuda.get_current_stream().synchronize()
         with self.cuda.Stream(non_blocking=True) as stream, random.recorded(device):
             stream.begin_capture()

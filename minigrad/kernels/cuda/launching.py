@@ -17,7 +17,7 @@ def kernel(file: str, name: str, kind: str) -> Any:
 
 
 def launch(file: str, name: str, like: Any, grid: tuple[int, ...], block: tuple[int, ...], *args: Any) -> None:
-    """Run a kernel for the dtype of the array `like`. Its arguments are arrays, None, ints and floats (64 bits each)."""
+    """Run a kernel for the dtype of `like`. Its arguments are arrays, None, ints and floats (64 bits each)."""
     if all(grid):
         kernel(file, name, like.dtype.char)(grid, block, [0 if arg is None else arg for arg in args])
 

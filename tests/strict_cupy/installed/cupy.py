@@ -10,6 +10,6 @@ import sys
 
 from tests import strict_cupy
 
-strict_cupy.cupy.ndarray.__module__ = f"{__name__}.strict"  # known as CuPy's by its first word, and not taken for a card's
+strict_cupy.cupy.ndarray.__module__ = f"{__name__}.strict"  # by its first word it is CuPy, and by all not a card
 sys.modules["cupyx.scipy.special"] = strict_cupy.special
 sys.modules[__name__] = strict_cupy.cupy
