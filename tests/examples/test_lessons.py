@@ -121,6 +121,8 @@ def test_a_notebook_has_its_outputs_and_its_picture_and_nothing_of_this_machine(
     notebooks.check(notebook, PATHS[0].name)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs for cell in code)
+    handout = notebooks.without_answer(notebook, notebooks.answer(notebook))
+    assert handout.cells[-1].source.startswith("## A question")
     for cell in code:
         cell.outputs = [output for output in cell.outputs if output.output_type == "stream"]
     with pytest.raises(notebooks.LessonError, match="no cell shows a picture"):
