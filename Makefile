@@ -51,7 +51,7 @@ faults: COUNT := 1000
 faults: $(VENV)/extra-test
 	$(BIN)/python -m tests.faults --count $(COUNT) $(FAULTS_ARGS)
 
-bench: $(VENV)/extra-bench $(VENV)/extra-mpi
+bench: $(VENV)/extra-bench $(VENV)/extra-mpi $(VENV)/extra-plot
 	$(BIN)/python benchmarks/training.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/decoding.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)
