@@ -1,5 +1,6 @@
 """The exercises: a right solution passes; the checker says what is wrong with others."""
 
+import json
 import os
 import re
 import runpy
@@ -131,9 +132,13 @@ def test_a_folder_of_solutions_gets_a_line_each(tmp_path):
         (tmp_path / f"{exercise}.py").write_text(solution.replace(right, wrong), encoding="utf-8")
         told[f"{exercise}.py"] = rf"(\d+) of \1 gradients are right\. But {said}"
     (tmp_path / "of/anna").mkdir(parents=True)
-    (tmp_path / "of/anna/mine.py").write_text(filled(LAYER_NORM), encoding="utf-8")
+    notebook = {"cells": [{"cell_type": "markdown", "source": "# Mine"},
+                          {"cell_type": "code", "source": filled(LAYER_NORM).splitlines(keepends=True)}]}
+    (tmp_path / "of/anna/mine.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
     (tmp_path / "ends.py").write_text("print(1)\nraise SystemExit", encoding="utf-8")
-    told |= {str(Path("of/anna/mine.py")): r"11 of 11 gradients are right\.$", "ends.py": "line 2: SystemExit"}
+    told |= {str(Path("of/anna/mine.ipynb")): r"11 of 11 gradients are right\.$", "ends.py": "line 2: SystemExit"}
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden/mine.py").touch()
     result = run(CHECKER, tmp_path, cwd=tmp_path)
     assert (result.returncode, result.stderr) == (1, "")
     lines = dict(line.split(": ", 1) for line in result.stdout.splitlines())
