@@ -150,9 +150,12 @@ def test_a_folder_of_solutions_gets_a_line_each(tmp_path):
 
 def test_a_solution_that_does_not_end_is_left_behind(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(str(LESSONS))
+    judge_folder = runpy.run_path(str(CHECKER))["judge_folder"]
     (tmp_path / "endless.py").write_text("while True: pass", encoding="utf-8")
-    assert not runpy.run_path(str(CHECKER))["judge_folder"](tmp_path, seconds=1)
-    assert capsys.readouterr().out == "endless.py: still runs after 1 s\n"
+    assert not judge_folder(tmp_path, seconds=1)
+    (tmp_path / "endless.py").write_text("import os; os._exit(0)", encoding="utf-8")
+    assert not judge_folder(tmp_path)
+    assert capsys.readouterr().out == "endless.py: still runs after 1 s\nendless.py: nothing\n"
 
 
 ROOT_DK = r"is 2.236 times the right one: √d_k\?"
