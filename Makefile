@@ -27,7 +27,7 @@ help:
 	@echo "make test-gpu    the tests that need a GPU: CUDA=cuda12 or CUDA=cuda13 installs CuPy first"
 	@echo "make faults      COUNT=1000 kills, and as many damaged runs: is anything lost? (about an hour)"
 	@echo "make bench       training, memory, decoding, import and ranks against PyTorch (about an hour)"
-	@echo "make lessons     the lessons as executed notebooks, in build/lessons (about a minute)"
+	@echo "make lessons     the lessons as executed notebooks, in build/lessons, and without answers in build/handouts (about a minute)"
 	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 5 minutes)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
@@ -51,7 +51,7 @@ faults: COUNT := 1000
 faults: $(VENV)/extra-test
 	$(BIN)/python -m tests.faults --count $(COUNT) $(FAULTS_ARGS)
 
-bench: $(VENV)/extra-bench $(VENV)/extra-mpi
+bench: $(VENV)/extra-bench $(VENV)/extra-mpi $(VENV)/extra-plot
 	$(BIN)/python benchmarks/training.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/decoding.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)

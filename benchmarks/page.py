@@ -12,6 +12,18 @@ import paired
 
 RESULTS = paired.ROOT / "benchmarks/results"
 PAGE = paired.ROOT / "docs/performance.md"  # where a table goes, unless another page is named
+SUMMARY = [  # the rows at the top of PAGE: what is measured, the file of its results, its row there
+    ("training step, toy", "training_eager", "toy, dropout 0"),
+    ("toy, dropout 0.1", "training_eager", "toy, dropout 0.1"),
+    ("small", "training_eager", "small, dropout 0"),
+    ("small, dropout 0.1", "training_eager", "small, dropout 0.1"),
+    ("small, two sentences of 16 tokens", "growth_length", "length 16"),
+    ("base", "training_eager", "base, dropout 0"),
+    ("base, dropout 0.1", "training_eager", "base, dropout 0.1"),
+    ("64 translations, greedy", "decoding", "greedy"),
+    ("memory of a training step, base", "memory", "base, dropout 0"),
+    ("import", "import_torch", "import minigrad"),
+]
 KNOWN = ("processor", "cores", "load", "system", "python")  # of the machine; the others are versions of packages
 
 
@@ -71,8 +83,35 @@ def publish(name: str, report: Mapping[str, Any], keep: bool = True, page: Path 
     RESULTS.mkdir(exist_ok=True)
     file.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     shown = f"{table(report['results'], report['unit'])}\n\n{circumstances(report)}\n"
+    place(name, shown, page)
+    summarize()
+
+
+def place(name: str, shown: str, page: Path) -> None:
+    """Write a table, and the line below it, to `page` below ``<!-- name -->``."""
     text, places = re.subn(rf"(<!-- {name} -->\n)(?:\|.*\n)*(?:\n\*\d.*\*\n)?", lambda match: match[1] + shown,
                            page.read_text(encoding="utf-8"))
     if places != 1:
         raise ValueError(f"{page}: one place <!-- {name} --> expected, found {places}")
     page.write_text(text, encoding="utf-8")
+
+
+def summarize() -> None:
+    """Write the table and the picture at the top of PAGE, from RESULTS."""
+    from matplotlib.figure import Figure
+
+    lines, ratios = ["| | ours | PyTorch | PyTorch / ours |", "|---|---:|---:|---:|"], {}
+    for title, name, key in SUMMARY:
+        report = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        ours, peer, ratio = (measured["median"] for measured in report["results"][key].values())
+        lines.append(f"| {title} | {number(ours)} {report['unit']} | {number(peer)} {report['unit']} | {ratio:.2f} |")
+        ratios[title] = ratio
+    place("summary", "\n".join(lines) + "\n", PAGE)
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(list(ratios), [ratio - 1 for ratio in ratios.values()], left=1, color="#0072b2")
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set(xscale="log", xticks=[0.5, 1, 2, 4, 8], xticklabels=["½", "equal", 2, 4, 8], xlabel="PyTorch / ours")
+    axes.minorticks_off()
+    axes.invert_yaxis()
+    figure.savefig(PAGE.parent / "images/performance.png", dpi=100)

@@ -29,27 +29,16 @@ def page_id(path: Path) -> str:
 pages = pytest.mark.parametrize("page", PAGES, ids=page_id)
 
 
-def blocks(page: Path, language: str) -> list[tuple[int, str]]:
-    """The fenced blocks in a language, each with the number of its first line."""
-    found: list[tuple[int, str]] = []
-    fence, start, collected = None, 0, []
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.startswith("```"):
-            if fence is None:
-                fence, start, collected = line[3:].strip(), number + 1, []
-            else:
-                if fence == language:
-                    found.append((start, "\n".join(collected)))
-                fence = None
-        elif fence is not None:
-            collected.append(line)
-    assert fence is None, f"{page_id(page)}: the block at line {start} is not closed"
-    return found
+def blocks(page: Path) -> list[tuple[int, str, str]]:
+    """The fenced blocks: the number of the first line, the language, the text."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    return [(text.count("\n", 0, match.start(2)) + 1, *match.groups()) for match in found]
 
 
 def prose(page: Path) -> str:
     """The page without its fenced blocks."""
-    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 # --- Examples ----------------------------------------------------------------------------------------------
@@ -86,7 +75,7 @@ def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__docs__"}
     with minigrad.random.fork(0):
-        for start, source in blocks(page, "python"):
+        for start, _, source in [block for block in blocks(page) if block[1] == "python"]:
             for folder in set(re.findall(r'"(runs/\w+)"', source)):  # what the commands of the page have trained
                 CliRunner().invoke(main, ["train", "--task", "copy", "--train-count", "60", "--steps", "2", "--quiet",
                                           "--out", folder])
@@ -108,7 +97,7 @@ def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch,
 def commands() -> Iterator[tuple[str, list[str]]]:
     """(page, words) of every command in the bash blocks; what stands before and after a pipe is a command each."""
     for page in PAGES:
-        for _, source in blocks(page, "bash"):
+        for source in [text for _, language, text in blocks(page) if language == "bash"]:
             for line in source.splitlines():
                 words = shlex.split(line, comments=True)
                 while "|" in words:
@@ -155,6 +144,7 @@ def anchors(page: Path) -> set[str]:
 
 @pages
 def test_relative_links_resolve(page):
+    assert page.read_text(encoding="utf-8").count("\n```") % 2 == 0, "a block is not closed"
     for link in links(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page

@@ -37,6 +37,7 @@ def build() -> None:
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.copytree(html, SITE, ignore=shutil.ignore_patterns(".*", "_sources"))
     shutil.copyfile(demo / "explain.html", SITE / "explorer_demo.html")
+    (SITE / ".nojekyll").touch()  # or GitHub Pages leaves out _static
     print(f"wrote {SITE.relative_to(ROOT)}; look at it: python -m http.server -d {SITE.relative_to(ROOT)}")
 
 

@@ -1,5 +1,7 @@
 """The lessons and exercises as executed notebooks: build/lessons/en, and build/lessons/ja with Japanese prose.
 
+Those in build/handouts end with the question of the lesson, without its answer.
+
     python -m docs.site.lessons              (all)
     python -m docs.site.lessons 03 exercise  (those whose names begin so)
 
@@ -33,6 +35,7 @@ from examples.lessons.story import cells
 ROOT = Path(__file__).parents[2]
 LESSONS = ROOT / "examples" / "lessons"
 BUILT = ROOT / "build" / "lessons"
+HANDOUTS = ROOT / "build" / "handouts"
 LIMIT = 600  # seconds that a cell may take
 METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"},
             "language_info": {"name": "python", "file_extension": ".py", "mimetype": "text/x-python",
@@ -163,6 +166,18 @@ def describe(notebook: NotebookNode, alternative: str) -> None:
             cell.metadata |= {"mystnb": {"image": {"alt": alternative}}, "tags": ["hide-input"]}
 
 
+def without_answer(notebook: NotebookNode, end: int | None) -> NotebookNode:
+    """The notebook up to its cell number `end`."""
+    handout = deepcopy(notebook)
+    handout.cells = handout.cells[:end]
+    return handout
+
+
+def answer(notebook: NotebookNode) -> int | None:
+    """The number of the cell that begins the answer; an exercise has none."""
+    return next((i for i, cell in enumerate(notebook.cells) if cell.source.startswith("## The answer")), None)
+
+
 def title(notebook: NotebookNode) -> str:
     return str(notebook.cells[0].source.partition("\n")[0].lstrip("# "))
 
@@ -211,6 +226,7 @@ def make(script: Path) -> str:
         if not script.stem.startswith("exercise"):
             check(content, f"{path.parent.name}/{script.stem}")
         nbformat.write(content, path)
+        nbformat.write(without_answer(content, answer(notebook)), HANDOUTS / path.parent.name / path.name)
     mark.write_text(current)
     return f"{script.stem}: {told}, {time.perf_counter() - start:.0f} s, {len(written)} notebook(s)"
 
@@ -220,13 +236,13 @@ def build(names: tuple[str, ...] = ()) -> list[LessonError]:
     chosen = [script for script in scripts() if not names or script.stem.startswith(names)]
     if not chosen:
         return [LessonError(f"no lesson's name begins with {' or '.join(names)}")]
-    for language in ("en", "ja"):
-        (BUILT / language).mkdir(parents=True, exist_ok=True)
-        for path in BUILT.glob(f"{language}/*.*"):
+    for folder in [place / language for place in (BUILT, HANDOUTS) for language in ("en", "ja")]:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in folder.glob("*.*"):
             if path.stem not in [script.stem for script in scripts()]:
                 path.unlink()
         for helper in helpers():
-            shutil.copy(helper, BUILT / language)
+            shutil.copy(helper, folder)
     wrong = []
     with ThreadPoolExecutor(2) as pool:
         for running in [pool.submit(make, script) for script in chosen]:

@@ -1,5 +1,6 @@
 """The exercises: a right solution passes; the checker says what is wrong with others."""
 
+import json
 import os
 import re
 import runpy
@@ -90,8 +91,9 @@ def run(*arguments, cwd):
 
 
 @exercises
-def test_the_unfilled_exercise_runs_and_says_what_to_do(exercise, tmp_path):
-    result = run(LESSONS / f"{exercise}.py", cwd=tmp_path)
+def test_a_copy_of_the_unfilled_exercise_runs_in_any_folder_and_says_what_to_do(exercise, tmp_path):
+    (tmp_path / "mine.py").write_bytes((LESSONS / f"{exercise}.py").read_bytes())
+    result = run("mine.py", cwd=tmp_path)
     holes = list(SOLUTIONS[exercise])
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.count("not filled in yet") == len(holes)
@@ -111,21 +113,49 @@ def test_a_right_solution_passes(exercise, tmp_path):
     assert float(error) < 1e-13
 
 
-@pytest.mark.parametrize(("exercise", "right", "wrong", "expected"), [
-    (ATTENTION, "linear_backward(join_heads(dK), M", "linear_backward(join_heads(2 * dK), M",
-     "attention_backward as a whole is not, in the gradients of X, M, WK"),
-    (LAYER_NORM, "dXc_product + dXc_variance", "dXc_product",
-     "layer_norm_backward as a whole is not, in the gradients of X."),
-    (CROSS_ENTROPY, 'form": closed_form(dloss', 'form": closed_form(1.0',
-     "cross_entropy_backward as a whole is not, in the gradients of Z by the closed form."),
-])
-def test_right_steps_in_a_wrong_whole_are_noticed(exercise, right, wrong, expected, tmp_path):
-    solution = filled(exercise)
-    assert right in solution
-    (tmp_path / "mine.py").write_text(solution.replace(right, wrong), encoding="utf-8")
-    result = run(CHECKER, "mine.py", cwd=tmp_path)
-    assert result.returncode == 1
-    assert expected in result.stdout
+WHOLE = {  # in a right solution, a mistake in the function that calls all others
+    ATTENTION: ("linear_backward(join_heads(dK), M", "linear_backward(join_heads(2 * dK), M",
+                "attention_backward as a whole is not, in the gradients of X, M, WK"),
+    LAYER_NORM: ("dXc_product + dXc_variance", "dXc_product",
+                 "layer_norm_backward as a whole is not, in the gradients of X."),
+    CROSS_ENTROPY: ('form": closed_form(dloss', 'form": closed_form(1.0',
+                    "cross_entropy_backward as a whole is not, in the gradients of Z by the closed form."),
+}
+
+
+def test_a_folder_of_solutions_gets_a_line_each(tmp_path):
+    """Right steps in a wrong whole are noticed; a file that ends the program ends itself alone."""
+    told = {}
+    for exercise, (right, wrong, said) in WHOLE.items():
+        solution = filled(exercise)
+        assert right in solution
+        (tmp_path / f"{exercise}.py").write_text(solution.replace(right, wrong), encoding="utf-8")
+        told[f"{exercise}.py"] = rf"(\d+) of \1 gradients are right\. But {said}"
+    (tmp_path / "of/anna").mkdir(parents=True)
+    notebook = {"cells": [{"cell_type": "markdown", "source": "# Mine"},
+                          {"cell_type": "code", "source": filled(LAYER_NORM).splitlines(keepends=True)}]}
+    (tmp_path / "of/anna/mine.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    (tmp_path / "ends.py").write_text("print(1)\nraise SystemExit", encoding="utf-8")
+    told |= {str(Path("of/anna/mine.ipynb")): r"11 of 11 gradients are right\.$", "ends.py": "line 2: SystemExit"}
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden/mine.py").touch()
+    result = run(CHECKER, tmp_path, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (1, "")
+    lines = dict(line.split(": ", 1) for line in result.stdout.splitlines())
+    assert lines.keys() == told.keys()
+    for name, line in lines.items():
+        assert re.match(told[name], line), line
+    assert run(CHECKER, "of", cwd=tmp_path).returncode == 0
+
+
+def test_a_solution_that_does_not_end_is_left_behind(tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(LESSONS))
+    judge_folder = runpy.run_path(str(CHECKER))["judge_folder"]
+    (tmp_path / "endless.py").write_text("while True: pass", encoding="utf-8")
+    assert not judge_folder(tmp_path, seconds=1)
+    (tmp_path / "endless.py").write_text("import os; os._exit(0)", encoding="utf-8")
+    assert not judge_folder(tmp_path)
+    assert capsys.readouterr().out == "endless.py: still runs after 1 s\nendless.py: nothing\n"
 
 
 ROOT_DK = r"is 2.236 times the right one: √d_k\?"

@@ -18,8 +18,6 @@ import pytest
 from matplotlib.figure import Figure
 
 import minigrad as mg
-from minigrad import Tensor
-from minigrad import functional as F
 
 from docs.site import lessons as notebooks
 from examples.lessons import story
@@ -28,6 +26,9 @@ LESSONS = Path(__file__).parents[2] / "examples/lessons"
 PATHS = sorted(LESSONS.glob("[0-9][0-9]_*.py"))
 # They draw a film, train three nets, make a page, stack 24 layers, train a Transformer four times.
 LONG = ("09", "11", "12", "13", "15")
+APART = {"06": 1, "14": 1}  # how many of the differences that a lesson prints are not those of rounding
+
+
 def run_cells(path: Path, names: dict[str, Any]) -> tuple[list[Any], list[str]]:
     """Run the code; the value of each cell whose last line is an expression, which a notebook shows under it.
 
@@ -91,6 +92,10 @@ def test_it_runs_and_shows_its_picture_and_quotes_what_it_prints(path, lesson):
     prose, printed = ("\n".join(text for kind, text in zip(kinds, run.read, strict=True) if kind == wanted)
                       for wanted in ("markdown", "code"))
     assert notebooks.unprinted(prose, printed) == []
+    differences = [float(number) for line in printed.splitlines() if "differ" in line
+                   for number in re.findall(r"\b\d(?:\.\d)?e[-+]\d\d\b", line)]
+    assert len([number for number in differences if number > 1e-8]) == APART.get(path.name[:2], 0)
+    assert notebooks.answer(notebooks.notebook_of(path))  # which handouts leave out
 
 
 def as_a_program(path, folder, **environment):
@@ -121,6 +126,8 @@ def test_a_notebook_has_its_outputs_and_its_picture_and_nothing_of_this_machine(
     notebooks.check(notebook, PATHS[0].name)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert all(cell.outputs for cell in code)
+    handout = notebooks.without_answer(notebook, notebooks.answer(notebook))
+    assert handout.cells[-1].source.startswith("## A question")
     for cell in code:
         cell.outputs = [output for output in cell.outputs if output.output_type == "stream"]
     with pytest.raises(notebooks.LessonError, match="no cell shows a picture"):
@@ -142,64 +149,35 @@ def test_japanese_prose_replaces_the_prose_alone_and_has_as_many_cells(tmp_path)
 # --------------------------------------------------------------------------- what they show, worked out anew
 
 
-def test_3_attention_by_hand(lesson):
-    names = lesson(3).names
-    x, w_q, w_k, w_v = (Tensor(np.array(names[name], dtype=float), requires_grad=True)
-                        for name in ("X", "W_Q", "W_K", "W_V"))
-    q, k, v = x @ w_q, x @ w_k, x @ w_v
-    for tensor in (q, k, v):
-        tensor.retain_grad()
-    out = F.scaled_dot_product_attention(q, k, v)
-    (((out[3] - np.array([2.0, 0.0])) ** 2).sum() / 2).backward()
-    for name, tensor in {"dX": x, "dW_Q": w_q, "dW_K": w_k, "dW_V": w_v, "dQ": q, "dK": k, "dV": v}.items():
-        assert names["hand"][name] == pytest.approx(tensor.grad.numpy(), abs=1e-15), name
-    for name, gradient in names["learnt"].items():
-        assert names["engine"][name] == pytest.approx(gradient, rel=1e-9, abs=1e-15), name
-    assert names["Ac"] == pytest.approx(names["A"].T, abs=1e-15)  # in columns it is the transpose
-    assert names["xc"].grad.numpy() == pytest.approx(names["learnt"]["dX"].T, abs=1e-14)
-
-
 def test_5_masks(lesson):
     names, later = lesson(5).names, ~np.tri(4, dtype=bool)
-    A, dA, dS = names["A"], names["dA"], names["dS"]
-    assert np.abs(dA[later]).min() > 0
-    assert not A[later].any()
-    assert not dS[later].any()
-    assert dS == pytest.approx(A * (dA - (A * dA).sum(axis=1, keepdims=True)), abs=1e-16)
+    assert np.abs(names["dA"][later]).min() > 0
+    assert not names["A"][later].any()
+    assert not names["dS"][later].any()
     assert np.abs(names["late"].grad.numpy()[later]).max() > 0.01  # a mask after the softmax lets the future in
     assert np.isnan(names["naive"]).all()  # of a row that may see nothing
     assert not names["out"].detach().numpy().any()
 
 
 @pytest.mark.slow
-def test_12_ten_lines_are_the_gradients_of_the_engine(lesson):
+def test_12_writes_a_page_of_a_model_that_copies(lesson):
     run = lesson(12)
-    assert max(run.names["differences"].values()) < 1e-14
     assert max(run.names["checks"].values()) < 1e-14
     assert any("c a b e d → c a b e d" in text for text in run.read)
     page = (run.folder / "runs/lessons/12_backprop_through_attention.html").read_text(encoding="utf-8")
     assert "decoder.layers.0.cross_attention" in page
-    for name, part in run.names["in_parts"].items():  # a few keys at a time
-        np.testing.assert_allclose(part, run.names[name], rtol=0, atol=1e-14)
 
 
 @pytest.mark.slow
-def test_13_the_gradient_of_layer_norm_by_hand(lesson):
-    names = lesson(13).names
-    x, gamma, beta = (Tensor(names["inputs"][name], requires_grad=True) for name in ("x", "gamma", "beta"))
-    (F.layer_norm(x, gamma, beta) * names["G"]).sum().backward()
-    for name, tensor in {"x": x, "gamma": gamma, "beta": beta}.items():
-        np.testing.assert_allclose(names["hand"][name], tensor.grad.numpy(), rtol=0, atol=1e-12)
-        np.testing.assert_allclose(names["tried"](name), tensor.grad.numpy(), rtol=0, atol=1e-7)
-    straight = {norm: names["lengths"][norm, "straight"] for norm in ("pre", "post")}
-    assert straight["pre"] == pytest.approx(straight["pre"][0], rel=1e-12)  # nothing stands on the residual path
-    assert straight["post"][0] < 1e-3 * straight["post"][-1]
+def test_13_nothing_stands_on_the_residual_path_of_pre_norm(lesson):
+    lengths = lesson(13).names["lengths"]
+    pre, post = lengths["pre", "straight"], lengths["post", "straight"]
+    assert pre == pytest.approx(pre[0], rel=1e-12)
+    assert post[0] < 1e-3 * post[-1]
 
 
 def test_14_cross_entropy(lesson):
     names = lesson(14).names
-    assert names["dz"] == pytest.approx(names["p"] - names["y"], abs=1e-15)
-    assert names["parts"]["sums over the number of all tokens"] == pytest.approx(names["whole"], abs=1e-15)
     tokens, sentences, places = names["weights"].values()
     for weights in (tokens, sentences, places):
         assert weights.sum() == pytest.approx(1)
@@ -208,20 +186,12 @@ def test_14_cross_entropy(lesson):
     assert names["ignored"] == pytest.approx((tokens * names["losses"]).sum())
 
 
-@pytest.mark.slow
-def test_15_three_rules_are_those_of_the_optimisers(lesson):
-    apart = lesson(15).names["apart"]
-    assert apart["SGD"] == apart["momentum"] == 0
-    assert apart["Adam"] < 1e-14  # it takes both corrections out of the arrays, and so rounds elsewhere
-
-
 def test_16_what_the_prose_quotes_stands_in_the_program(lesson):
     run = lesson(16)
     names = run.names
     quoted = [line for text in run.read for line in re.findall(r"`(\w+ = [^`]+)`", text)]
     assert quoted
     assert all(line in names["functions"]["multi_head_attention_backward"] for line in quoted)
-    assert names["apart"] < 1e-13
     assert names["measured"] == pytest.approx(names["gradients"][names["WEIGHT"]][0, 0], rel=1e-6)
     forward, backward = names["ways"]
     place = {name: i for i, name in enumerate(reversed(forward))}

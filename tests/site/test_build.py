@@ -4,6 +4,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -64,14 +65,24 @@ def test_every_public_name_is_in_the_reference():
 
 @built
 @pytest.mark.site
-@pytest.mark.parametrize("index", ["index.html", "docs/ja/index.html"])
-def test_the_first_page_leads_to_the_explorer_which_works(index, browser):
-    errors = []
+def test_every_page_opens_with_at_most_thirty_requests_for_files_of_the_site(browser):
+    """And the first pages lead to the explorer, which works. The pages of the sources are alike: one is opened."""
+    asked, problems = [], []
     page = browser.new_page()
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto((SITE / index).as_uri())
-    page.goto(page.locator("article strong a").evaluate("link => link.href"))
-    assert "/explorer_demo.html" in page.url  # with its state behind a #
-    page.wait_for_function("typeof explorer === 'object'")
+    page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
+    page.on("request", lambda request: asked.append(urlsplit(request.url)))
+    source = SITE / "source/minigrad/index.html"
+    for path in [source, *(path for path in sorted(SITE.rglob("*.html")) if SITE / "source" not in path.parents)]:
+        asked.clear()
+        page.goto(path.as_uri())
+        files = [Path(unquote(address.path)) for address in asked if address.scheme == "file"]
+        problems += [str(file) for file in files if not (file.is_file() and file.is_relative_to(SITE))]
+        problems += [address.geturl() for address in asked if address.scheme not in ("file", "data", "blob")]
+        assert len(asked) <= 30, path
+    for index in ("index.html", "docs/ja/index.html"):
+        page.goto((SITE / index).as_uri())
+        page.goto(page.locator("article strong a").evaluate("link => link.href"))
+        assert "/explorer_demo.html" in page.url  # with its state behind a #
+        page.wait_for_function("typeof explorer === 'object'")
     page.close()
-    assert errors == []
+    assert problems == []

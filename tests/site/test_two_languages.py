@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from examples.lessons import story
+from tests.test_docs import blocks, prose
 
 ROOT = Path(__file__).parents[2]
 LESSONS = ROOT / "examples/lessons"
@@ -15,25 +16,18 @@ PAGES = [  # in Japanese, with the page in English that each renders
     (ROOT / "docs/ja/backprop_through_attention.md", ROOT / "docs/backprop_through_attention.md"),
 ]
 TRANSLATED = [*PAGES, *((page, LESSONS / f"{page.stem}.py") for page in sorted((LESSONS / "ja").glob("[0-9]*.md")))]
-FENCED = r"^```(\w*)\n(.*?)^```"
 
 pages = pytest.mark.parametrize(("japanese", "english"), PAGES, ids=lambda path: path.name)
 translated = pytest.mark.parametrize(("japanese", "english"), TRANSLATED, ids=lambda path: path.name)
-
-
-def blocks(page: Path) -> list[tuple[str, str]]:
-    """(language, text) of each fenced block."""
-    return re.findall(FENCED, page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
 def sections(page: Path) -> list[str]:
     """The prose: of a page, without its fenced blocks, from heading to heading; of a lesson, from cell to cell."""
     if page.suffix == ".py":
         return [text for kind, _, text in story.cells(page) if kind == "markdown"]
-    text = page.read_text(encoding="utf-8")
     if page.parent == LESSONS / "ja":
-        return re.split(r"^\+\+\+$", text, flags=re.MULTILINE)
-    return re.split(r"^(?=#+ )", re.sub(FENCED, "", text, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE)
+        return re.split(r"^\+\+\+$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return re.split(r"^(?=#+ )", prose(page), flags=re.MULTILINE)
 
 
 # --- What is compared ------------------------------------------------------------------------------------------
@@ -98,8 +92,8 @@ def test_no_link_is_lost_and_each_resolves(japanese, english):
 @pages
 def test_code_blocks_are_equal_and_blocks_of_formulas_but_for_their_words(japanese, english):
     here, there = blocks(japanese), blocks(english)
-    assert [language for language, _ in here] == [language for language, _ in there]
-    for (language, ours), (_, theirs) in zip(here, there, strict=True):
+    assert [language for _, language, _ in here] == [language for _, language, _ in there]
+    for (_, language, ours), (_, _, theirs) in zip(here, there, strict=True):
         if language == "text":
             assert list(map(symbols, ours.splitlines())) == list(map(symbols, theirs.splitlines())), ours
         else:
