@@ -1,5 +1,5 @@
-"""Cross-entropy with label smoothing (Szegedy et al. 2016, arXiv:1512.00567, section 7) and an ignored index; and the
-negative log-likelihood, which is its second half."""
+"""Cross-entropy with label smoothing (Szegedy et al. 2016, arXiv:1512.00567, section 7) and an ignored index; the
+negative log-likelihood, which is its second half; and the squared error."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public_in_precision, whole_number
+from minigrad.arguments import numbers_on, public_in_precision, whole_number
 from minigrad.device import is_host, on_device_of, to_device, xp
 from minigrad.device.sums import narrowed, widened
-from minigrad.engine.node import Saved, wrap
+from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import integer_ids
 from minigrad.functional.softmax import row_maximum
@@ -108,6 +108,35 @@ def nll_loss(input: Any, target: Any, ignore_index: int = -100, reduction: str =
     check_reduction(reduction, "nll_loss")
     picked = ops.gather(input.reshape(-1, input.shape[-1]), 1, ids[:, None]).squeeze(1)
     return reduce_rows(-ops.where(counted, picked, 0.0), counted, reduction, input.shape[:-1])
+
+
+@public_in_precision("float32")
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The squared error ``(input - target)²``.
+
+    Args:
+        input: any shape.
+        target: of the same shape; a tensor, or an array or lists, which are sent to where the input is.
+        reduction: ``"mean"`` over all elements, ``"sum"``, or ``"none"``: one loss an element.
+
+    Raises:
+        ValueError: shapes that differ (an input (N,) and a target (N, 1) would broadcast to N × N differences), an
+            unknown reduction.
+    """
+    check_reduction(reduction, "mse_loss")
+    input = as_tensor(input)
+    if not isinstance(target, TensorBase):
+        dtype = input.dtype if input.dtype.kind == "f" else np.float32
+        target = as_tensor(numbers_on(input.device, target, dtype, "mse_loss"))
+    if input.dtype.kind != "f" and target.dtype.kind != "f":
+        input = input.astype(np.float32)
+    if input.shape != target.shape:
+        raise ValueError(f"mse_loss: input.shape == target.shape, got {input.shape} and {target.shape}")
+    difference = input - target
+    squares = difference * difference
+    if reduction == "none":
+        return squares
+    return squares.mean() if reduction == "mean" else squares.sum()
 
 
 def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...]) -> Any:
