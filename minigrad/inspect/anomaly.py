@@ -23,7 +23,7 @@ from minigrad.device import is_array, on_device_of, to_numpy, xp
 from minigrad.engine.node import Array, Node, TensorBase
 from minigrad.engine.primitive import Primitive
 from minigrad.engine.watch import watch
-from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in, input_names, saved_by
+from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in, input_names, leaves_in, saved_by
 from minigrad.inspect.lines import current_lines
 
 
@@ -83,14 +83,10 @@ def _bad(made: Any, given: Any = ()) -> str | None:
     return None
 
 
-def _floating(value: Any) -> Iterator[Any]:
+def _floating(value: Any) -> list[Any]:
     """The floating arrays and numbers among arguments."""
-    if isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _floating(part)
-    raw = value._data if isinstance(value, TensorBase) else value
-    if isinstance(raw, (float, np.floating)) or (is_array(raw) and raw.dtype.kind == "f"):
-        yield raw
+    return [leaf for leaf in leaves_in(value)
+            if isinstance(leaf, (float, np.floating)) or (is_array(leaf) and leaf.dtype.kind == "f")]
 
 
 def _saved_arrays(node: Node) -> list[tuple[str, Array]]:

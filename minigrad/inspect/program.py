@@ -195,7 +195,7 @@ class Writer(FrameWatcher):
 
     def write(self, value: Value, text: str, changes: bool) -> None:
         """Add a line."""
-        self.lines.append(Line(value, text, self.running[-1] if self.running else None, changes))
+        self.lines.append(Line(value, text, self.running.frames[-1], changes))
 
     def made(self, made: Any, text: str) -> Any:
         """What NumPy made, traced; anything but an array as it is."""
