@@ -299,8 +299,8 @@ def layout(lines: list[Line], titles: Mapping[str, str], loss: str, gradients: M
         text += ["", "    # the backward"] if run.backward and "    # the backward" not in text else []
         text += ["", f"    # {run.title}"] if run.title else []
         text += [f"    {with_names(line, names)}  # {behind}" for line, behind, _ in run.lines]
-    results = [f"        {quoted(name)}: {names[value]}," for name, value in gradients.items()]
-    whole = "\n".join([*text, f"    return {names[loss]}, {{", *results, "    }", ""])
+    results = [f"        {quoted(name)}: {with_names(value, names)}," for name, value in gradients.items()]
+    whole = "\n".join([*text, f"    return {with_names(loss, names)}, {{", *results, "    }", ""])
     return "import numpy as np\n" + "from scipy import special\n" * ("special." in whole) + f"\n\n{whole}"
 
 
