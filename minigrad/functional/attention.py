@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import check_probability, numbers_on, public, whole_number
+from minigrad.arguments import check_probability, numbers_on, public
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import dropout_mask, dropout_with_mask
-from minigrad.functional.grouped_queries import fold, fold_mask, group_size, unfold
+from minigrad.functional.grouped_queries import group_size, of_groups
 from minigrad.functional.softmax import softmax
 from minigrad.tensor import as_tensor
 
@@ -162,14 +162,10 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if is_causal:
         mask = causal_mask(query, cells, mask)
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
-    if group > 1:
-        mask, dropped, bias = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped, bias))
-        query = fold(query, group)
     attend = with_weights(attention) if return_weights else attention
-    out = attend(query, key, value, mask, dropped, dropout_p, scale, bias)
-    if group == 1:
-        return out
-    return tuple(unfold(x, group) for x in out) if return_weights else unfold(out, group)
+    if group > 1:
+        attend = of_groups(attend, group)
+    return attend(query, key, value, mask, dropped, dropout_p, scale, bias)
 
 
 @public
@@ -194,12 +190,12 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         TypeError: a mask that is not boolean, a bias that is not floating.
         ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
-    num_heads = whole_number(num_heads, "num_heads", "multi_head_attention", least=1)
     shapes = [tuple(x.shape) for x in (query, key, value)]
     query_fits = [len(shape) for shape in shapes] == [3, 3, 3] and shapes[0][::2] == shapes[1][::2]
-    if not query_fits or shapes[1][:2] != shapes[2][:2] or query.shape[-1] % num_heads or value.shape[-1] % num_heads:
+    if (not query_fits or shapes[1][:2] != shapes[2][:2] or num_heads < 1 or query.shape[-1] % num_heads
+            or value.shape[-1] % num_heads):
         raise ValueError("multi_head_attention: query (B, T, D), key (B, S, D) and value (B, S, V) expected, D and V "
-                         f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
+                         f"multiples of num_heads = {num_heads}, got {', '.join(map(str, shapes))}")
     batch, length, features = query.shape
     mask, bias, cells = attn_mask, attn_bias, (batch, num_heads, length, key.shape[-2])
     if not (mask is bias is dropped is None and dropout_p == 0):

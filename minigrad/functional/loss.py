@@ -3,12 +3,13 @@ negative log-likelihood, which is its second half; and the squared error."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, public_in_precision, whole_number
+from minigrad.arguments import numbers_on, public, public_in_precision
 from minigrad.device import is_host, on_device_of, to_device, xp
 from minigrad.device.sums import narrowed, widened
 from minigrad.engine.node import Saved, TensorBase, wrap
@@ -60,7 +61,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     return (ops.where(counted[:, None], g[:, None] * difference, 0.0),)
 
 
-@public_in_precision("float32")
+@public
 def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
     """The cross-entropy between logits and target ids, in nats.
@@ -148,11 +149,10 @@ def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...
         return losses.reshape(shape)
     if reduction == "sum":
         return losses.sum()
-    wide = losses.astype(np.float32) if losses.dtype == np.float16 else losses
+    wide = widened(losses)
     with on_device_of(counted):
         count = xp(counted).maximum(counted.sum(), 1)
-        mean = wide.sum() / wrap(count.astype(wide.dtype))
-    return mean if wide is losses else mean.astype(losses.dtype)
+        return narrowed(wide.sum() / wrap(count.astype(wide.dtype)), losses.dtype)
 
 
 def check_reduction(reduction: str, operation: str) -> None:
@@ -169,7 +169,7 @@ def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: in
     out of range (of those on the host).
     """
     ids = integer_ids(target, f"{operation}: targets")
-    ignore_index = whole_number(ignore_index, "ignore_index", operation, least=None)
+    ignore_index = operator.index(ignore_index)
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
         raise ValueError(f"{operation}: input.shape[:-1] == target.shape, classes in the last axis, got "
                          f"{tuple(shape)} and {tuple(ids.shape)}")
