@@ -8,7 +8,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import public, whole_number
-from minigrad.device import is_array, is_host, on_device_of, plain, to_device, xp
+from minigrad.device import device_of, is_array, is_host, on_device_of, plain, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
@@ -65,9 +65,9 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     if padding_idx is not None:
         padding_idx = row_of_padding(padding_idx, size)
     ids = integer_ids(input, "embedding: ids", size)
-    sent = to_device(ids, weight.device) if is_host(ids) else ids
     # A tensor of ids goes in as one, where it need not be sent: the tape sees it change.
-    return lookup(input if isinstance(input, TensorBase) and sent is ids else sent, weight, padding_idx)
+    return lookup(input if isinstance(input, TensorBase) and device_of(ids) == weight.device else ids, weight,
+                  padding_idx)
 
 
 @public

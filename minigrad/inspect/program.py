@@ -85,7 +85,7 @@ class Traced(np.ndarray[Any, Any]):
         self.writer.run(text, operator.setitem, (self, index, value), {}, self)
 
     def _entry(self, index: Any) -> str:
-        parts = [":".join("" if n is None else str(n) for n in (part.start, part.stop, part.step)).removesuffix(":")
+        parts = [f"{part.start}:{part.stop}:{part.step}".replace("None", "").removesuffix(":")
                  if isinstance(part, slice) else self.writer.one(part)
                  for part in (index if isinstance(index, tuple) else (index,))]
         return f"{self.traced}[{', '.join(parts) or '()'}]"
