@@ -18,6 +18,8 @@ from minigrad.engine.operands import numeric
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
     """Accumulate the gradient of `output` into ``.grad`` of every leaf (and `retain_grad` tensor) it depends on.
 
+    Only `grad` takes ``create_graph``: in ``.grad``, a graph would be a reference cycle.
+
     Args:
         output: a recorded tensor.
         gradient: what to start from, of output's shape; may be left out for a single element (then 1).

@@ -206,15 +206,7 @@ class Tensor(ArrayLike):
             gradient = wrap(gradients.copy(gradient._data))
         self._grad = gradient
 
-    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.engine.backward`.
-
-        `create_graph` is PyTorch's, and an error that names `minigrad.grad`, which has it.
-        """
-        if create_graph:
-            raise TypeError("backward: create_graph would put a graph into .grad, and so a reference cycle; use "
-                            "minigrad.grad(outputs, inputs, create_graph=True)")
-        gradients.backward(self, gradient, retain_graph)
+    backward = gradients.backward
 
     def retain_grad(self) -> None:
         """Let `backward` fill ``.grad`` of this tensor although it is not a leaf."""
