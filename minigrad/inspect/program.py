@@ -96,6 +96,8 @@ class Traced(np.ndarray[Any, Any]):
         return self.writer.run(f"{self.traced}.mT", operator.attrgetter("mT"), (self,), {})
 
     def _method(self, name: str, *args: Any, **options: Any) -> Any:
+        if name == "astype" and self.dtype == args[0]:
+            return self.writer.trace(bare(self).copy(), self.traced)
         shown = {key: value for key, value in options.items() if value is not None and value is not False}
         text = f"{self.traced}.{name}({self.writer.shown(*args, **shown)})"
         return self.writer.run(text, getattr(np.ndarray, name), (self, *args), options)
@@ -130,10 +132,10 @@ class Writer(FrameWatcher):
         self.latest: Any = "", None
         self.numbers = count()
 
-    def trace(self, array: Any, value: str, title: str) -> Any:
+    def trace(self, array: Any, value: str) -> Any:
         """`array` as one that writes down what is done with it."""
         traced: Any = np.asarray(array).view(Traced)
-        traced.writer, traced.traced, self.titles[value] = self, value, title
+        traced.writer, traced.traced = self, value
         return traced
 
     def of(self, array: Any, title: str = "constant") -> str:
@@ -175,7 +177,8 @@ class Writer(FrameWatcher):
             if place == self.latest[1]:  # only the last value of a line of source has its name
                 self.titles[self.latest[0]] = ""
             value = f"⟨{next(self.numbers)}⟩"
-            self.latest, text, changed = (value, place), f"{value} = {text}", self.trace(made, value, title)
+            self.latest, self.titles[value] = (value, place), title
+            changed, text = self.trace(made, value), f"{value} = {text}"
         self.lines.append((text, changed.shape, self.running.frames[-1]))
         return changed
 
@@ -221,7 +224,7 @@ def source_name() -> tuple[str, Any]:
         passes = line.startswith("return ") if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)
         if place.f_code is program.__code__ or not passes:
             break
-    found = re.match(r"([a-z]\w*) [-+*/@]?= ", line)
+    found = None if place.f_code is program.__code__ else re.match(r"([a-z]\w*) [-+*/@]?= ", line)
     return found[1] if found else "", (id(place), number)
 
 
@@ -327,7 +330,8 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
     writer.arrays |= {name: tensor._data for name, tensor in tensors.items()}
     try:
         for name, tensor in tensors.items():
-            tensor._data = writer.trace(writer.arrays[name], entry(name), name.rpartition(".")[2])
+            writer.titles[entry(name)] = name.rpartition(".")[2]
+            tensor._data = writer.trace(tensor._data, entry(name))
         with only_definitions(), watch(writer):
             loss = function()
             with span("backward"):
@@ -346,4 +350,5 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
             lines.insert(0, line)
             needed.update(values_in(line[0]))
     text = layout(lines, writer.titles, result, reached)
-    return text, {name: array for name, array in writer.arrays.items() if f"p[{quoted(name)}]" in text}
+    return text, {name: array for name, array in writer.arrays.items()
+                  if name in tensors or f"p[{quoted(name)}]" in text}
