@@ -96,29 +96,35 @@ def listed(data: Any, operation: str, inside: bool = False) -> Any:
     return plain(data, operation) if isinstance(data, np.ndarray) else data
 
 
-def public(function: F, precision: str | None = None) -> F:
+def public(function: F) -> F:
     """Let the errors of a function name it, and make it an operation of its module.
 
     What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
-    operation's, and with what it was given. What names it already stays as it is. `precision` is what it wants under
-    mixed precision, as of a `primitive`.
+    operation's, and with what it was given. What names it already stays as it is.
     """
     name = function.__qualname__.rpartition(".")[2]
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
-        if precision is not None and (cast := casting.get()) is not None:
-            values = cast.arguments(precision, [*args, *keywords.values()])
-            args, keywords = values[:len(args)], dict(zip(keywords, values[len(args):], strict=True))
         try:
             return function(*args, **keywords)
         except CAUGHT as error:
             explain(error, (*args, *keywords.values()), name)
 
-    call.precision = precision  # type: ignore[attr-defined]
+    call.precision = None  # type: ignore[attr-defined]  # by which `minigrad.ops` knows an operation
     return call  # type: ignore[return-value]
 
 
 def public_in_precision(precision: str) -> Callable[[F], F]:
-    """`public` for a function that wants a precision."""
-    return functools.partial(public, precision=precision)
+    """`public` for a function whose inputs mixed precision gives this dtype, as those of a `primitive`."""
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            if (cast := casting.get()) is not None:
+                values = cast.arguments(precision, [*args, *keywords.values()])
+                args, keywords = values[:len(args)], dict(zip(keywords, values[len(args):], strict=True))
+            return function(*args, **keywords)
+
+        return public(call)  # type: ignore[return-value]
+
+    return decorate

@@ -14,6 +14,16 @@ from minigrad.ops import zeros_like
 from minigrad.tensor import Tensor, gradients
 
 
+def tensors_in(value: Any, name: str) -> list[Any]:
+    """The leaves of a function's result, which must be tensors."""
+    leaves = tree_leaves(value)
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            raise TypeError(f"{name}: the function must return tensors, got {type(leaf).__name__}; return the tensor "
+                            "itself, without .item(), float() or .numpy()")
+    return leaves
+
+
 class Ended(Tensor):
     """The class of a copy of an argument while its transform takes no gradient: nobody can ask for one by this leaf."""
 
@@ -46,8 +56,7 @@ class Call:
             self.value = function(*given, **kwargs)
         outputs = [gradient_target(out) for out in tree_leaves(self.value) if isinstance(out, Tensor)]
         self.continues = self.outside and any(
-            isinstance(leaf, Tensor) and leaf.requires_grad and not isinstance(leaf, Ended)
-            for leaf in graph_of(outputs)[1])
+            leaf.requires_grad and not isinstance(leaf, Ended) for leaf in graph_of(outputs)[1])
 
     def _copy(self, value: Any) -> Tensor:
         """A leaf of our own; or, if `value` requires a gradient, a tensor that is connected to it."""
@@ -76,7 +85,7 @@ class Call:
 
         They are recorded if the value continues, or a start requires a gradient. `keep`: there may be another pass.
         """
-        continues = self.continues or any(isinstance(start, Tensor) and start.requires_grad for start in starts)
+        continues = self.continues or any(getattr(start, "requires_grad", False) for start in starts)
         record = continues and is_grad_enabled()
         reached = [(out, start) for out, start in zip(outputs, starts, strict=True) if out.requires_grad]
         with self._open():

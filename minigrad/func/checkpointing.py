@@ -22,6 +22,7 @@ from minigrad.engine.node import Node, TensorBase, gradient_target, next_number,
 from minigrad.engine.primitive import primitive
 from minigrad.engine.rules import Plan
 from minigrad.engine.watch import Watcher, watch, watched, watched_by, watchers
+from minigrad.func.call import tensors_in
 from minigrad.func.modules import replaced
 from minigrad.func.trees import tree_leaves, tree_map
 from minigrad.functional.bundle import bundle
@@ -53,11 +54,7 @@ class Segment:
     def run(self) -> tuple[Any, Callable[[Any], Any]]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
         output = self.function(*self.args, **self.kwargs)
-        leaves = tree_leaves(output)
-        for leaf in leaves:
-            if not isinstance(leaf, TensorBase):
-                raise TypeError(f"checkpoint: the function must return tensors, got {shown(leaf)}")
-        recorded = [leaf for leaf in leaves if leaf._requires_grad]
+        recorded = [leaf for leaf in tensors_in(output, "checkpoint") if leaf._requires_grad]
         whole, apart = bundle(recorded) if recorded else (None, lambda whole: [])
         form = tree_map(lambda leaf: None if leaf._requires_grad else leaf, output)
 
@@ -78,7 +75,7 @@ class Segment:
         output = wrap(whole._data, None, whole._version)
         references = [weakref.ref(target) for target in graph_of([whole._node], oldest)[1]]
         del whole  # and with what it recorded, the leaves that the function made for itself
-        parents = [target for target in [reference() for reference in references] if target is not None]
+        parents = [target for reference in references if (target := reference()) is not None]
         versions += [(counter, counter[0], None) for counter in reads.counters.values()]
         output._node = Node(_checkpoint, _plan, parents, (self,), versions, output._data.shape, output._data.dtype)
         output._requires_grad = True
@@ -142,13 +139,11 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not recording.get():
         return function(*args, **kwargs)
-    in_place: Any = None
+    found: list[Any] = []
 
     def run() -> Any:
-        nonlocal in_place
-        output, in_place = Segment(function, args, kwargs).first_run()
-        return output
+        found[:] = Segment(function, args, kwargs).first_run()
+        return found[0]
 
-    given = (*args, *kwargs.values())
-    output = watched(_checkpoint, given, run)
-    return in_place(output)
+    output = watched(_checkpoint, (*args, *kwargs.values()), run)
+    return found[1](output)

@@ -29,8 +29,7 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
     Raises:
         ValueError: a name that the module does not have, another shape, or two values for what is tied.
     """
-    own: dict[str, Tensor] = dict(module.named_buffers(remove_duplicate=False))
-    own.update(module.named_parameters(remove_duplicate=False))
+    own = dict[str, Tensor]([*module.named_buffers(False), *module.named_parameters(False)])
     given: dict[int, Tensor] = {}
     for name, value in parameters.items():
         if name not in own:
@@ -47,7 +46,7 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
 @contextlib.contextmanager
 def replaced() -> Iterator[None]:
     """A block in which the modules that `functional_call` calls here have their replacements, wherever they stand."""
-    changed: list[tuple[dict[str, Any], str, Any]] = []
+    changed: list[Any] = []
     try:
         for module, given in _replacements.get():
             for child in module.modules():

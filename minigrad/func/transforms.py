@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.engine.errors import shown
-from minigrad.func.call import Call
+from minigrad.func.call import Call, tensors_in
 from minigrad.func.trees import leaves_like, tree_leaves, tree_like, tree_map
 from minigrad.ops import concatenate, zeros_like
 from minigrad.tensor import Tensor
@@ -56,16 +56,6 @@ def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
     return lambda *args, **kwargs: both(*args, **kwargs)[1]
 
 
-def _tensors(value: Any, name: str) -> list[Any]:
-    """The leaves of a function's result, which must be tensors."""
-    leaves = tree_leaves(value)
-    for leaf in leaves:
-        if not isinstance(leaf, Tensor):
-            raise TypeError(f"{name}: the function must return tensors, got {type(leaf).__name__}; return the tensor "
-                            "itself, without .item(), float() or .numpy()")
-    return leaves
-
-
 def vjp(function: Function, *primals: Any) -> tuple[Any, Function]:
     """The value of ``function(*primals)``, and the function ``v ↦ Jᵀ v`` from gradients of it to those of `primals`.
 
@@ -73,7 +63,7 @@ def vjp(function: Function, *primals: Any) -> tuple[Any, Function]:
     a tuple, or the gradient itself if there is one primal. It may be called many times.
     """
     call = Call(function, primals, {}, 0 if len(primals) == 1 else range(len(primals)), "vjp")
-    outputs = _tensors(call.value, "vjp")
+    outputs = tensors_in(call.value, "vjp")
 
     def pull_back(cotangents: Any = None) -> Any:
         starts = ([None] * len(outputs) if cotangents is None else
@@ -96,7 +86,7 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
         raise TypeError(f"jvp: primals must be a tuple or list of arguments, got {shown(primals)}")
     directions = leaves_like(primals, tangents, "jvp: tangents")
     call = Call(function, primals, {}, range(len(primals)), "jvp")
-    outputs = _tensors(call.value, "jvp")
+    outputs = tensors_in(call.value, "jvp")
     pulled = Call(lambda u: call.gradients(outputs, tree_leaves(u)), [tree_map(zeros_like, call.value)], {}, 0, "jvp")
     return call.result(), pulled.gradients(tree_leaves(pulled.value), directions)
 

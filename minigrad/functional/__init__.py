@@ -1,16 +1,12 @@
 """What networks use. A hot function is one operation on arrays, with its gradient by hand, and on tensors its steps."""
 
+from minigrad.functional.activation import gelu, silu
 from minigrad.functional.attention import multi_head_attention, scaled_dot_product_attention
 from minigrad.functional.dropout import dropout, dropout_with_mask
-from minigrad.functional.embedding import embedding
-from minigrad.functional.gelu import gelu
+from minigrad.functional.embedding import embedding, one_hot
 from minigrad.functional.linear import linear
-from minigrad.functional.loss import cross_entropy, nll_loss
-from minigrad.functional.more.mse_loss import mse_loss
-from minigrad.functional.more.one_hot import one_hot
-from minigrad.functional.more.rms_norm import rms_norm
-from minigrad.functional.more.silu import silu
-from minigrad.functional.normalization import layer_norm
+from minigrad.functional.loss import cross_entropy, mse_loss, nll_loss
+from minigrad.functional.normalization import layer_norm, rms_norm
 from minigrad.functional.softmax import log_softmax, softmax
 from minigrad.ops import relu, sigmoid, tanh
 

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import check_probability, numbers_on, public, whole_number
-from minigrad.device import device_of, is_array, on_device_of, to_device, xp
+from minigrad.arguments import check_probability, numbers_on, public
+from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
 from minigrad.functional.dropout import dropout_mask, dropout_with_mask
-from minigrad.functional.more.ambiguous_masks import refuse_ambiguous
-from minigrad.functional.more.grouped_queries import fold, fold_mask, group_size, unfold
+from minigrad.functional.grouped_queries import group_size, of_groups
 from minigrad.functional.softmax import softmax
 from minigrad.tensor import as_tensor
 
@@ -135,7 +134,7 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
         is_causal: query t may attend to keys 0 … t only (joined with `attn_mask` by ``&``).
         scale: in place of ``1/√d``.
         enable_gqa: query (…, H, T, d) may have more heads than key and value, (…, H/G, S, ·); each G in a row share one
-            (see `minigrad.functional.more.grouped_queries`).
+            (see `minigrad.functional.grouped_queries`).
         attn_bias: B, floating, broadcastable to (…, T, S), added to the scaled scores, with a gradient: ALiBi (Press et
             al. 2022, arXiv:2108.12409), relative positions. An array is sent to where the query is, in its dtype.
         dropped: a boolean array (…, T, S), True = kept, in place of a dropout mask drawn here (to freeze it).
@@ -163,14 +162,10 @@ def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: An
     if is_causal:
         mask = causal_mask(query, cells, mask)
     scale = 1 / math.sqrt(max(1, query.shape[-1])) if scale is None else scale  # without features all scores are 0
-    if group > 1:
-        mask, dropped, bias = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped, bias))
-        query = fold(query, group)
     attend = with_weights(attention) if return_weights else attention
-    out = attend(query, key, value, mask, dropped, dropout_p, scale, bias)
-    if group == 1:
-        return out
-    return tuple(unfold(x, group) for x in out) if return_weights else unfold(out, group)
+    if group > 1:
+        attend = of_groups(attend, group)
+    return attend(query, key, value, mask, dropped, dropout_p, scale, bias)
 
 
 @public
@@ -195,12 +190,12 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         TypeError: a mask that is not boolean, a bias that is not floating.
         ValueError: shapes that do not fit, a mask (T, S) that may be (B, S), a probability outside [0, 1).
     """
-    num_heads = whole_number(num_heads, "num_heads", "multi_head_attention", least=1)
     shapes = [tuple(x.shape) for x in (query, key, value)]
     query_fits = [len(shape) for shape in shapes] == [3, 3, 3] and shapes[0][::2] == shapes[1][::2]
-    if not query_fits or shapes[1][:2] != shapes[2][:2] or query.shape[-1] % num_heads or value.shape[-1] % num_heads:
+    if (not query_fits or shapes[1][:2] != shapes[2][:2] or num_heads < 1 or query.shape[-1] % num_heads
+            or value.shape[-1] % num_heads):
         raise ValueError("multi_head_attention: query (B, T, D), key (B, S, D) and value (B, S, V) expected, D and V "
-                         f"multiples of the {num_heads} heads, got {', '.join(map(str, shapes))}")
+                         f"multiples of num_heads = {num_heads}, got {', '.join(map(str, shapes))}")
     batch, length, features = query.shape
     mask, bias, cells = attn_mask, attn_bias, (batch, num_heads, length, key.shape[-2])
     if not (mask is bias is dropped is None and dropout_p == 0):
@@ -270,6 +265,29 @@ def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) ->
         refuse_ambiguous(raw, shape, operation)
     device = device_of(query._data if isinstance(query, TensorBase) else query)
     return mask if isinstance(mask, TensorBase) else to_device(mask, device)
+
+
+def refuse_ambiguous(mask: Any, shape: tuple[int, ...], operation: str) -> None:
+    """ValueError for a raw mask (T, S) of a batch of B = T, which may be meant as one of padding, (B, S).
+
+    Not for one whose rows are equal, which means the same both ways, nor for a causal one, nor for one like a window or
+    blocks along the diagonal: every query attends to itself, some not to the first keys and some not to the last ones.
+    Masks on a GPU are not read.
+    """
+    def is_causal(later: int) -> Any:
+        return (mask == np.tri(mask.shape[0], mask.shape[1], later, dtype=bool)).all()
+
+    def is_along_the_diagonal(later: int) -> Any:  # where padding is at one end of all rows
+        itself = np.diagonal(mask, later)
+        return len(itself) == len(mask) and itself.all() and not mask[:, 0].all() and not mask[:, -1].all()
+
+    ends = {0, shape[-1] - shape[-2]}  # the first query stands at the first key, or the last query at the last key
+    if is_host(mask) and not ((mask == mask[:1]).all() or any(map(is_causal, ends)) or
+                              any(is_along_the_diagonal(later) for later in ends if later >= 0)):
+        ones = "None, " * (len(shape) - 2)
+        raise ValueError(f"{operation}: a mask of shape {tuple(mask.shape)} for a batch of {shape[0]} with as many "
+                         "queries may have a row for each example or one for each query; give "
+                         f"mask[:, {ones}:] for the former, as padding is, or mask[{ones[:-2]}] for the latter")
 
 
 def check_bias(bias: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:

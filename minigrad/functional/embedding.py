@@ -1,4 +1,4 @@
-"""Looking up rows of a table by integer ids."""
+"""Integer ids: the rows of a table that they name, and vectors that are 1 at their places."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import public, whole_number
-from minigrad.device import is_array, is_host, plain, to_device, xp
+from minigrad.device import device_of, is_array, is_host, on_device_of, plain, xp
 from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive
 from minigrad.ops.indexing import put_into_zeros
 from minigrad.ops.shape import rows
+from minigrad.tensor import as_tensor
 
 
 @primitive(fresh=True)
@@ -64,9 +65,38 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     if padding_idx is not None:
         padding_idx = row_of_padding(padding_idx, size)
     ids = integer_ids(input, "embedding: ids", size)
-    sent = to_device(ids, weight.device) if is_host(ids) else ids
     # A tensor of ids goes in as one, where it need not be sent: the tape sees it change.
-    return lookup(input if isinstance(input, TensorBase) and sent is ids else sent, weight, padding_idx)
+    return lookup(input if isinstance(input, TensorBase) and device_of(ids) == weight.device else ids, weight,
+                  padding_idx)
+
+
+@public
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """For each id a vector that is 1 at its place and 0 elsewhere; int64, as in PyTorch, and without a gradient.
+
+    Args:
+        tensor: integer ids (…), a tensor, an array or lists. On the host they are checked against [0, num_classes).
+        num_classes: the length of the vectors; -1 for one more than the largest id, for which a GPU is waited for.
+
+    Returns:
+        (…, num_classes)
+
+    Raises:
+        TypeError: ids that are not integers.
+        IndexError: an id out of range, negative ones included.
+        ValueError: another num_classes below 1, or no ids to find the largest of.
+    """
+    ids = integer_ids(tensor, "one_hot: ids")
+    num_classes = whole_number(num_classes, "num_classes", "one_hot", least=None)
+    if num_classes < 1 and num_classes != -1:
+        raise ValueError(f"one_hot: num_classes must be at least 1, or -1 for one more than the largest id, got "
+                         f"{num_classes}")
+    if num_classes == -1 and not ids.size:
+        raise ValueError("one_hot: give num_classes, which cannot be found where there are no ids")
+    with on_device_of(ids):
+        size = max(int(ids.max()) + 1, 1) if num_classes == -1 else num_classes
+        integer_ids(ids, "one_hot: ids", size)
+        return as_tensor((ids[..., None] == xp(ids).arange(size)).astype(np.int64))
 
 
 def row_of_padding(padding_idx: int, size: int) -> int:

@@ -1,17 +1,18 @@
-"""Cross-entropy with label smoothing (Szegedy et al. 2016, arXiv:1512.00567, section 7) and an ignored index; and the
-negative log-likelihood, which is its second half."""
+"""Cross-entropy with label smoothing (Szegedy et al. 2016, arXiv:1512.00567, section 7) and an ignored index; the
+negative log-likelihood, which is its second half; and the squared error."""
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public_in_precision, whole_number
+from minigrad.arguments import numbers_on, public, public_in_precision
 from minigrad.device import is_host, on_device_of, to_device, xp
 from minigrad.device.sums import narrowed, widened
-from minigrad.engine.node import Saved, wrap
+from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
 from minigrad.functional.embedding import integer_ids
 from minigrad.functional.softmax import row_maximum
@@ -60,7 +61,7 @@ def row_losses_gradient(g, logits, target, counted, label_smoothing, saved):
     return (ops.where(counted[:, None], g[:, None] * difference, 0.0),)
 
 
-@public_in_precision("float32")
+@public
 def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Any:
     """The cross-entropy between logits and target ids, in nats.
@@ -110,6 +111,35 @@ def nll_loss(input: Any, target: Any, ignore_index: int = -100, reduction: str =
     return reduce_rows(-ops.where(counted, picked, 0.0), counted, reduction, input.shape[:-1])
 
 
+@public_in_precision("float32")
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The squared error ``(input - target)²``.
+
+    Args:
+        input: any shape.
+        target: of the same shape; a tensor, or an array or lists, which are sent to where the input is.
+        reduction: ``"mean"`` over all elements, ``"sum"``, or ``"none"``: one loss an element.
+
+    Raises:
+        ValueError: shapes that differ (an input (N,) and a target (N, 1) would broadcast to N × N differences), an
+            unknown reduction.
+    """
+    check_reduction(reduction, "mse_loss")
+    input = as_tensor(input)
+    if not isinstance(target, TensorBase):
+        dtype = input.dtype if input.dtype.kind == "f" else np.float32
+        target = as_tensor(numbers_on(input.device, target, dtype, "mse_loss"))
+    if input.dtype.kind != "f" and target.dtype.kind != "f":
+        input = input.astype(np.float32)
+    if input.shape != target.shape:
+        raise ValueError(f"mse_loss: input.shape == target.shape, got {input.shape} and {target.shape}")
+    difference = input - target
+    squares = difference * difference
+    if reduction == "none":
+        return squares
+    return squares.mean() if reduction == "mean" else squares.sum()
+
+
 def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...]) -> Any:
     """The losses of all rows, 0 where they do not count, in `shape`; their sum; or their mean over those that do.
 
@@ -119,11 +149,10 @@ def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...
         return losses.reshape(shape)
     if reduction == "sum":
         return losses.sum()
-    wide = losses.astype(np.float32) if losses.dtype == np.float16 else losses
+    wide = widened(losses)
     with on_device_of(counted):
         count = xp(counted).maximum(counted.sum(), 1)
-        mean = wide.sum() / wrap(count.astype(wide.dtype))
-    return mean if wide is losses else mean.astype(losses.dtype)
+        return narrowed(wide.sum() / wrap(count.astype(wide.dtype)), losses.dtype)
 
 
 def check_reduction(reduction: str, operation: str) -> None:
@@ -140,7 +169,7 @@ def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: in
     out of range (of those on the host).
     """
     ids = integer_ids(target, f"{operation}: targets")
-    ignore_index = whole_number(ignore_index, "ignore_index", operation, least=None)
+    ignore_index = operator.index(ignore_index)
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
         raise ValueError(f"{operation}: input.shape[:-1] == target.shape, classes in the last axis, got "
                          f"{tuple(shape)} and {tuple(ids.shape)}")

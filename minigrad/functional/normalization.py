@@ -1,10 +1,14 @@
-"""Layer normalisation (Ba, Kiros and Hinton 2016, arXiv:1607.06450)."""
+"""Layer normalisation (Ba, Kiros and Hinton 2016, arXiv:1607.06450), and RMS normalisation (Zhang and Sennrich 2019,
+arXiv:1910.07467)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minigrad import ops
+from minigrad.arguments import number, public_in_precision
 from minigrad.device.sums import column_sums, narrowed, widened
 from minigrad.engine.node import Saved
 from minigrad.engine.primitive import primitive
@@ -58,3 +62,51 @@ def layer_norm_gradient(g, input, weight, saved):
     grad_input = saved.rstd * (grad_normalized - grad_normalized.mean(axis=-1, keepdims=True)
                                - normalized * (grad_normalized * normalized).mean(axis=-1, keepdims=True))
     return grad_input, grad_weight, grad_bias
+
+
+# --------------------------------------------------------------------------- without the shift
+
+
+@primitive(floating=True, composite=True, fresh=True)
+def _rms_norm(input, weight, eps):
+    check_shapes("rms_norm", input, weight)
+    wide = widened(input)
+    mean_square = tap("mean_square", (wide * wide).mean(axis=-1, keepdims=True))
+    scale = 1 / ops.sqrt(mean_square + eps)
+    out = tap("normalized", wide * scale)  # x̂
+    if weight is not None:
+        out = out * weight
+    return narrowed(out, input.dtype), Saved(scale=scale)
+
+
+@_rms_norm.joint_gradient("input", "weight")
+def rms_norm_gradient(g, input, weight, saved):
+    # forward: out = x̂ · weight             so here: dweight = Σ g x̂,  dx̂ = g · weight
+    normalized = input * saved.scale
+    grad_weight = column_sums(rows(g * normalized))
+    grad_normalized = g if weight is None else g * weight
+    # forward: x̂ = x · scale                so here: dx = scale · (dx̂ - x̂ mean(dx̂ · x̂)),
+    # where the mean is what reaches x through the scale.
+    grad_input = saved.scale * (grad_normalized
+                                - normalized * (grad_normalized * normalized).mean(axis=-1, keepdims=True))
+    return grad_input, grad_weight
+
+
+@public_in_precision("float32")
+def rms_norm(input: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Each row divided by its root mean square, then ``· weight``: layer norm without the shift.
+
+    Args:
+        input: (…, D)
+        weight: (D,) or None
+        eps: added to the mean square; None for the machine epsilon of the input's dtype, PyTorch's default
+
+    Returns:
+        (…, D)
+
+    Raises:
+        ValueError: a weight of another shape.
+    """
+    if eps is None:
+        eps = float(np.finfo(input.dtype if input.dtype.kind == "f" else np.float32).eps)
+    return _rms_norm(input, weight, number(eps, "eps", "rms_norm"))

@@ -12,6 +12,7 @@ place, but not who writes into a raw array, and the gradient would be wrong with
 from __future__ import annotations
 
 import contextlib
+import itertools
 import traceback
 import zlib
 from collections.abc import Iterable, Iterator
@@ -19,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import is_array, on_device_of, to_numpy, xp
-from minigrad.engine.node import Array, Node, TensorBase
+from minigrad.device import is_array, to_numpy
+from minigrad.engine.node import Array, Node
 from minigrad.engine.primitive import Primitive
 from minigrad.engine.watch import watch
-from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in, input_names, saved_by
+from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in, input_names, leaves_in, saved_by
 from minigrad.inspect.lines import current_lines
 
 
@@ -39,12 +40,13 @@ class _Detector(FrameWatcher):
     def before(self, what: Any, given: Any) -> None:
         """The rules of a node are about to use what it has saved."""
         if isinstance(what, Node) and what in self.recorded:
-            for (name, array), then in zip(_saved_arrays(what), self.recorded[what].note[1:], strict=True):
+            frame = self.recorded[what]
+            for (name, array), then in zip(_saved_arrays(what), frame.note[1:], strict=True):
                 if _checksum(array) != then:
                     raise RuntimeError(
                         f"{what.primitive.name}: its saved {name!r}, of shape {array.shape}, has changed since the "
                         "forward, unnoticed by the tape, and the backward pass needs it as it was; change a copy, or "
-                        f"give a raw array as Tensor(array), which copies it{_place(self.recorded[what])}")
+                        f"give a raw array as Tensor(array), which copies it{_place(frame)}")
         self.enter(what)
 
     def after(self, what: Any, given: Any, made: Any) -> None:
@@ -53,15 +55,31 @@ class _Detector(FrameWatcher):
         if made is not None and isinstance(what, Primitive):
             saved = [] if made._node is None else _saved_arrays(made._node)
             frame.note = [current_lines(), *[_checksum(array) for _, array in saved]]
-            bad = None if what.recomputes else _bad(made, given)  # what runs in a checkpoint has been looked at
-            if bad is not None:
-                raise _error(f"{what.name}: {bad} in its output, and none in what it was given", made,
-                             _place(frame), zip(what.parameters, given, strict=True))
-        elif made is not None and isinstance(what, Node) and _bad(given) is None:
+            if not what.recomputes:  # what runs in a checkpoint has been looked at
+                _look(f"{what.name}: {{}} in its output, and none in what it was given", made, given, frame,
+                      zip(what.parameters, given, strict=True))
+        elif made is not None and isinstance(what, Node) and all(np.isfinite(g).all() for g in _floating(given)):
             for name, gradient in zip(input_names(what), made, strict=True):
-                if (bad := _bad(gradient)) is not None:
-                    raise _error(f"{what.primitive.name}: its gradient rule for {name!r} made {bad} of a finite "
-                                 "gradient", gradient, _place(self.recorded.get(what)), saved_by(what))
+                _look(f"{what.primitive.name}: its gradient rule for {name!r} made {{}} of a finite gradient", gradient,
+                      (), self.recorded.get(what), saved_by(what))
+
+
+def _look(problem: str, made: Any, given: Any, frame: Frame | None, named: Iterable[tuple[str, Any]]) -> None:
+    """AnomalyError for a NaN, or an infinity, in what was made, if there is none in what was given.
+
+    It has the first bad element, and the shape and the range of each operand.
+    """
+    for array, (bad, test) in itertools.product(_floating(made), (("a NaN", np.isnan), ("an infinity", np.isinf))):
+        if test(array).any() and not any(test(value).any() for value in _floating(given)):
+            index = tuple(map(int, np.argwhere(test(array))[0]))
+            text = [problem.format(bad),
+                    f"first at index {index} of shape {array.shape}: {array[index]}{_place(frame)}"]
+            for name, value in named:
+                for operand in map(to_numpy, arrays_in(value)):
+                    finite = operand[np.isfinite(operand)]
+                    extent = f"from {finite.min()} to {finite.max()}" if finite.size else "nothing finite"
+                    text.append(f"{name}: {operand.dtype} {operand.shape}, {extent}")
+            raise AnomalyError("\n".join(text).replace("\n", "\n    "))
 
 
 def _place(frame: Frame | None) -> str:
@@ -72,25 +90,10 @@ def _place(frame: Frame | None) -> str:
     return f"{text}\nin {frame.module}" if frame.module else text
 
 
-def _bad(made: Any, given: Any = ()) -> str | None:
-    """What there is in a floating array, and in nothing of what was given: "a NaN", "an infinity"; None if neither."""
-    for array in _floating(made):
-        with on_device_of(array):
-            for kind, name in (("a NaN", "isnan"), ("an infinity", "isinf")):
-                test = getattr(xp(array), name)
-                if test(array).any() and not any(test(value).any() for value in _floating(given)):
-                    return kind
-    return None
-
-
-def _floating(value: Any) -> Iterator[Any]:
-    """The floating arrays and numbers among arguments."""
-    if isinstance(value, (tuple, list)):
-        for part in value:
-            yield from _floating(part)
-    raw = value._data if isinstance(value, TensorBase) else value
-    if isinstance(raw, (float, np.floating)) or (is_array(raw) and raw.dtype.kind == "f"):
-        yield raw
+def _floating(value: Any) -> list[Any]:
+    """The floating arrays and numbers among arguments, in host memory."""
+    return [to_numpy(leaf) for leaf in leaves_in(value)
+            if isinstance(leaf, (float, np.floating)) or (is_array(leaf) and leaf.dtype.kind == "f")]
 
 
 def _saved_arrays(node: Node) -> list[tuple[str, Array]]:
@@ -101,19 +104,6 @@ def _checksum(array: Array) -> int:
     return zlib.crc32(to_numpy(array).tobytes())
 
 
-def _error(problem: str, made: Any, place: str, named: Iterable[tuple[str, Any]]) -> AnomalyError:
-    """The error, with the first bad element, and the shape and the range of each operand."""
-    host = to_numpy(made._data if isinstance(made, TensorBase) else made)
-    index = tuple(map(int, np.argwhere(np.isnan(host) if "a NaN" in problem else np.isinf(host))[0]))
-    text = [problem, f"first at index {index} of shape {host.shape}: {host[index]}{place}"]
-    for name, value in named:
-        for operand in map(to_numpy, arrays_in(value)):
-            finite = operand[np.isfinite(operand)]
-            extent = f"from {finite.min()} to {finite.max()}" if finite.size else "nothing finite"
-            text.append(f"{name}: {operand.dtype} {operand.shape}, {extent}")
-    return AnomalyError("\n".join(text).replace("\n", "\n    "))
-
-
 @contextlib.contextmanager
 def detect_anomaly() -> Iterator[None]:
     """``with detect_anomaly(): …`` stops at the first NaN or infinity that a computation makes, with `AnomalyError`.
@@ -122,7 +112,7 @@ def detect_anomaly() -> Iterator[None]:
     raw array that was an operand, or the ``.data`` of a tensor, was written to. The gradient would be wrong.
 
     Local to the current thread or task. Every value is looked at, which takes about as long again as the computation,
-    and on a GPU waits for it after each operation: for debugging alone.
+    and from a GPU is copied to the host after each operation: for debugging alone.
     """
     with watch(_Detector()):
         yield

@@ -12,6 +12,7 @@ from minigrad.device import is_array
 from minigrad.engine.node import Node, Saved, TensorBase
 from minigrad.engine.primitive import Primitive
 from minigrad.engine.watch import Watcher
+from minigrad.func.trees import tree_leaves
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -21,20 +22,21 @@ class Frame:
     Attributes:
         kind: "operation", which the gradient rules of one are as well, "module", or "span" (see `span`).
         name: of the operation, the dotted path of the module, the name of the span.
-        outer: the frame in which it runs, in the same thread, or None.
-        modules: the calls of modules around it, the outermost first; around gradient rules those of their operation.
+        outer: the frame in which it runs, in the same thread; the outermost one of a thread is of no kind.
+        modules: the calls of modules around it, the outermost first, with itself if it is one; around gradient rules
+            those of their operation.
         backward: whether it is a part of a backward pass.
-        node: of gradient rules the number of their node, else None.
+        rules: whether it is the gradient rules of a recorded operation.
         begin, end, own: nanoseconds, in a profile; `own` are those outside of the frames in it.
         note: what else a tool keeps of it.
     """
 
-    kind: str
-    name: str
-    outer: Frame | None
-    modules: tuple[Frame, ...]
-    backward: bool
-    node: int | None = None
+    kind: str = ""
+    name: str = ""
+    outer: Frame | None = None
+    modules: tuple[Frame, ...] = ()
+    backward: bool = False
+    rules: bool = False
     begin: int = 0
     end: int = 0
     own: int = 0
@@ -42,15 +44,22 @@ class Frame:
 
     def around(self, kind: str) -> list[Frame]:
         """The frames of a kind to which it belongs, the innermost first, itself if it is one."""
-        itself = [self] if self.kind == kind else []
         if kind == "module":
-            return [*itself, *self.modules[::-1]]
-        return itself if self.outer is None else [*itself, *self.outer.around(kind)]
+            return [*self.modules[::-1]]
+        outer = [] if self.outer is None else self.outer.around(kind)
+        return [self, *outer] if self.kind == kind else outer
 
     @property
     def module(self) -> str:
         """The path of the module in which it runs, or ""."""
         return self.modules[-1].name if self.modules else ""
+
+
+class Running(threading.local):
+    """The frames of each thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.frames = [Frame()]
 
 
 class FrameWatcher(Watcher):
@@ -68,38 +77,32 @@ class FrameWatcher(Watcher):
     def __init__(self, model: Any = None) -> None:
         self.names: dict[int, str] = {}
         self.recorded: weakref.WeakKeyDictionary[Node, Frame] = weakref.WeakKeyDictionary()
-        self._threads = threading.local()
+        self.running = Running()
         self._named: list[Any] = []  # the modules whose parts have names: so the ids stay theirs
         if model is not None:
             self._give_names(model, "")
 
-    @property
-    def running(self) -> list[Frame]:
-        """The frames of this thread, the innermost last."""
-        frames: list[Frame] = self._threads.__dict__.setdefault("frames", [])
-        return frames
-
     def enter(self, what: Any) -> Frame:
         """The frame of what begins."""
-        outer = self.running[-1] if self.running else None
-        modules = tuple(outer.around("module")[::-1]) if outer is not None else ()
-        backward = what == "backward" or (outer is not None and outer.backward)
+        outer = self.running.frames[-1]
+        frame = Frame("operation", "", outer, outer.modules, outer.backward)
         if isinstance(what, Node):
-            modules = self.recorded[what].modules if what in self.recorded else ()
-            frame = Frame("operation", what.primitive.name, outer, modules, True, what.number)
-        elif isinstance(what, (str, Primitive)):
-            kind, name = ("span", what) if isinstance(what, str) else ("operation", what.name)
-            frame = Frame(kind, name, outer, modules, backward)
+            frame.name, frame.backward, frame.rules = what.primitive.name, True, True
+            frame.modules = self.recorded.get(what, Frame()).modules
+        elif isinstance(what, Primitive):
+            frame.name = what.name
+        elif isinstance(what, str):
+            frame.kind, frame.name, frame.backward = "span", what, outer.backward or what == "backward"
         else:
             if id(what) not in self.names:
                 self._give_names(what, type(what).__name__)
-            frame = Frame("module", self.names[id(what)], outer, modules, backward)
-        self.running.append(frame)
+            frame.kind, frame.name, frame.modules = "module", self.names[id(what)], (*outer.modules, frame)
+        self.running.frames.append(frame)
         return frame
 
     def leave(self, what: Any, made: Any) -> Frame:
         """The frame of what has ended."""
-        frame = self.running.pop()
+        frame = self.running.frames.pop()
         if isinstance(what, Primitive) and made is not None and made._node is not None:
             self.recorded[made._node] = frame
         return frame
@@ -122,14 +125,15 @@ def saved_by(node: Node) -> Iterator[tuple[str, Any]]:
         yield from vars(value).items() if isinstance(value, Saved) else [(name, value)]
 
 
+def leaves_in(value: Any) -> Iterator[Any]:
+    """The arrays, numbers and whatever else there is among arguments, gradients, or saved values."""
+    for leaf in tree_leaves(value):
+        if hasattr(leaf, "kwargs"):  # the call that a checkpoint makes again
+            yield from leaves_in((leaf.args, leaf.kwargs))
+        else:
+            yield leaf._data if isinstance(leaf, TensorBase) else leaf
+
+
 def arrays_in(value: Any) -> Iterator[Any]:
-    """The arrays among arguments, gradients, or saved values."""
-    if isinstance(value, TensorBase):
-        yield value._data
-    elif is_array(value):
-        yield value
-    elif isinstance(value, (tuple, list)):
-        for part in value:
-            yield from arrays_in(part)
-    elif hasattr(value, "kwargs"):  # the call that a checkpoint makes again
-        yield from arrays_in((*value.args, *value.kwargs.values()))
+    """The arrays among them."""
+    return filter(is_array, leaves_in(value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from traceback import FrameSummary
+from traceback import FrameSummary, walk_stack
 
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 FUNCTIONS = PACKAGE + "functional" + os.sep  # where compositions are
@@ -18,13 +18,11 @@ def current_lines() -> list[FrameSummary]:
     Their text is read when it is asked for: `traceback.format_list` shows it.
     """
     found: list[FrameSummary] = []
-    frame = sys._getframe(1)
-    while frame is not None:
+    for frame, number in walk_stack(sys._getframe(1)):
         file = frame.f_code.co_filename
         outside = not file.startswith(PACKAGE)
         if outside or (not found and file.startswith(FUNCTIONS) and file != SEAM):
-            found.insert(0, FrameSummary(file, frame.f_lineno, frame.f_code.co_name, lookup_line=False))
+            found.insert(0, FrameSummary(file, number, frame.f_code.co_name, lookup_line=False))
         if outside:
             return found
-        frame = frame.f_back  # type: ignore[assignment]
     return []

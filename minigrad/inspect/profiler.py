@@ -1,6 +1,6 @@
 """Where the time goes: `profile` measures every operation, its gradient rules, every module, and what has a name.
 
-`Profile.to_chrome_trace` has the format that chrome://tracing and Perfetto open: Google, "Trace Event Format", complete
+`Profile.save` writes the format that chrome://tracing and Perfetto open: Google, "Trace Event Format", complete
 events ("X"), in microseconds, nested by their times within a thread.
 """
 
@@ -65,23 +65,21 @@ class Profile(FrameWatcher):
     def before(self, what: Any, given: Any) -> None:
         """A frame begins; what watching takes is in none."""
         entered = perf_counter_ns()
-        frame = self.enter(what)
+        frame: Any = self.enter(what)
         frame.note = threading.get_native_id()
         self._devices.update(device_of(array) for array in arrays_in(given) if type(array) is not np.ndarray)
         self._wait()
         frame.begin = perf_counter_ns()
-        if frame.outer is not None:
-            frame.outer.own -= frame.begin - entered
+        frame.outer.own -= frame.begin - entered
 
     def after(self, what: Any, given: Any, made: Any) -> None:
         """It has ended."""
         self._wait()
         now = perf_counter_ns()
-        frame = self.leave(what, made)
+        frame: Any = self.leave(what, made)
         frame.end, frame.own = now, frame.own + now - frame.begin
         self.spans.append(frame)
-        if frame.outer is not None:
-            frame.outer.own -= perf_counter_ns() - frame.begin
+        frame.outer.own -= perf_counter_ns() - frame.begin
 
     def _wait(self) -> None:
         for device in tuple(self._devices):
@@ -109,12 +107,10 @@ class Profile(FrameWatcher):
             names = [one.name for one in frame.around(kind)]
             for name in set(names):
                 row = rows.setdefault(name, Row(name))
-                row.calls += frame.kind == kind and frame.node is None and frame.name == name
-                row.own += frame.own / 1e9 if name == names[0] else 0.0
-                if frame.backward:
-                    row.backward += frame.own / 1e9
-                else:
-                    row.forward += frame.own / 1e9
+                row.calls += frame.kind == kind and not frame.rules and frame.name == name
+                row.own += frame.own / 1e9 * (name == names[0])
+                row.forward += frame.own / 1e9 * (not frame.backward)
+                row.backward += frame.own / 1e9 * frame.backward
         return dict(sorted(rows.items(), key=lambda item: -item[1].total))
 
     def __str__(self) -> str:
@@ -129,18 +125,14 @@ class Profile(FrameWatcher):
                      ] if cells else []
         return "\n\n".join(text)
 
-    def to_chrome_trace(self) -> dict[str, Any]:
-        """The trace as a dictionary: a complete event for each frame, nested within a track for each thread."""
-        events = [{"name": f"{frame.name} (backward)" if frame.node is not None else frame.name, "cat": frame.kind,
+    def save(self, path: str | Path) -> None:
+        """Write the trace as JSON, which chrome://tracing and https://ui.perfetto.dev open: a track for each thread."""
+        events = [{"name": f"{frame.name} (backward)" if frame.rules else frame.name, "cat": frame.kind,
                    "ph": "X", "ts": (frame.begin - self._began) / 1000, "dur": (frame.end - frame.begin) / 1000,
                    "pid": os.getpid(), "tid": frame.note,
                    "args": {"own us": frame.own / 1000, "module": frame.module}}
                   for frame in sorted(self.spans, key=lambda frame: (frame.begin, -frame.end))]
-        return {"traceEvents": events, "displayTimeUnit": "ms"}
-
-    def save(self, path: str | Path) -> None:
-        """Write the trace as JSON, which chrome://tracing and https://ui.perfetto.dev open."""
-        Path(path).write_text(json.dumps(self.to_chrome_trace()), encoding="utf-8")
+        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -11,12 +11,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str] | str], right: Col
     Args:
         right: the columns that are aligned to the right.
     """
-    widths = [max(map(len, column))
-              for column in zip(*[header, *[row for row in rows if not isinstance(row, str)]], strict=True)]
-    lines = [row if isinstance(row, str) else "  ".join(
-        cell.rjust(widths[i]) if i in right else cell.ljust(widths[i]) for i, cell in enumerate(row)).rstrip()
-        for row in (header, *rows)]
-    return "\n".join(lines)
+    widths = [max(map(len, column)) for column in zip(header, *[row for row in rows if not isinstance(row, str)],
+                                                      strict=True)]
+
+    def line(row: Sequence[str] | str) -> str:
+        return row if isinstance(row, str) else "  ".join(
+            f"{cell:{'>' if i in right else '<'}{widths[i]}}" for i, cell in enumerate(row)).rstrip()
+
+    return "\n".join(map(line, (header, *rows)))
 
 
 def size(count: int) -> str:

@@ -82,7 +82,7 @@ class Tape(FrameWatcher):
     def after(self, what: Any, given: Any, made: Any) -> None:
         """An operation was recorded: for good, unless a checkpoint, the one operation with others in it, runs first."""
         frame = self.leave(what, made)
-        kept = all(outer.node is not None for outer in frame.around("operation")[1:])
+        kept = all(outer.rules for outer in frame.around("operation")[1:])
         if isinstance(what, Primitive) and made is not None and made._node is not None and kept:
             self.entries[made._node.number] = self._entry(made._node, given, frame)
 

@@ -18,6 +18,8 @@ from minigrad.engine.operands import numeric
 def backward(output: Any, gradient: Any = None, retain_graph: bool = False, receive: Receive | None = None) -> None:
     """Accumulate the gradient of `output` into ``.grad`` of every leaf (and `retain_grad` tensor) it depends on.
 
+    Only `grad` takes ``create_graph``: in ``.grad``, a graph would be a reference cycle.
+
     Args:
         output: a recorded tensor.
         gradient: what to start from, of output's shape; may be left out for a single element (then 1).
@@ -41,11 +43,9 @@ def arrive(entries: Iterable[list[Any]]) -> None:
     """Fill ``.grad`` of the targets of these entries ``[gradient, owned, target]``, after the hooks of all leaves."""
     for gradient, owned, target in [arrived(e) if e[2]._hooks else e for e in entries]:
         leaf = target.retained() if type(target) is Node else target  # or the tensor on which retain_grad() was called
-        if leaf is None:
-            continue  # that tensor is gone
-        if leaf._grad is None:  # memory of its own the first time, added to in place afterwards
+        if leaf is not None and leaf._grad is None:  # memory of its own the first time, added to in place afterwards
             leaf._grad = wrap(gradient if owned and leaf is target else copy(gradient))
-        else:
+        elif leaf is not None:  # else that tensor is gone
             leaf._grad._version[0] += 1
             with on_device_of(gradient):
                 leaf._grad._data += gradient

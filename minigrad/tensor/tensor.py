@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,21 +61,10 @@ class Tensor(ArrayLike):
 
     # ----------------------------------------------------------------- what it is
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._data.shape
-
-    @property
-    def ndim(self) -> int:
-        return self._data.ndim
-
-    @property
-    def size(self) -> int:
-        return self._data.size
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        return self._data.dtype
+    shape = property(attrgetter("_data.shape"), doc="The length of each axis.")
+    ndim = property(attrgetter("_data.ndim"), doc="How many axes there are.")
+    size = property(attrgetter("_data.size"), doc="How many elements there are.")
+    dtype = property(attrgetter("_data.dtype"), doc="What the elements are, a dtype of NumPy.")
 
     @property
     def device(self) -> str:
@@ -206,15 +196,7 @@ class Tensor(ArrayLike):
             gradient = wrap(gradients.copy(gradient._data))
         self._grad = gradient
 
-    def backward(self, gradient: Any = None, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Accumulate into ``.grad`` of every leaf that this tensor depends on; see `minigrad.engine.backward`.
-
-        `create_graph` is PyTorch's, and an error that names `minigrad.grad`, which has it.
-        """
-        if create_graph:
-            raise TypeError("backward: create_graph would put a graph into .grad, and so a reference cycle; use "
-                            "minigrad.grad(outputs, inputs, create_graph=True)")
-        gradients.backward(self, gradient, retain_graph)
+    backward = gradients.backward
 
     def retain_grad(self) -> None:
         """Let `backward` fill ``.grad`` of this tensor although it is not a leaf."""

@@ -6,7 +6,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor
 from minigrad import functional as F
-from minigrad.functional.more.rms_norm import _rms_norm
+from minigrad.functional.normalization import _rms_norm
 
 from tests.minigrad.ops.row import host
 

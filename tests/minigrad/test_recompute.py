@@ -196,5 +196,5 @@ def test_a_function_that_does_not_repeat_itself():
     out = checkpoint(lambda x: mg.broadcast_to(x, next(shapes)), leaf(1))
     with pytest.raises(RuntimeError, match=r"checkpoint: .*\(2,\) float64 .* \(3,\) float64"):
         out.sum().backward()
-    with pytest.raises(TypeError, match=r"checkpoint: .* tensors, got 1.0"):
+    with pytest.raises(TypeError, match=r"checkpoint: .* tensors, got float"):
         checkpoint(lambda x: 1.0, leaf(1))

@@ -11,10 +11,10 @@ import pytest
 
 import minigrad
 from minigrad.engine.primitive import only_definitions
+from minigrad.functional.activation import gelu_tanh
 from minigrad.functional.attention import attention_of_heads
 from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.embedding import lookup
-from minigrad.functional.gelu import gelu_tanh
 from minigrad.functional.linear import linear
 from minigrad.functional.loss import row_losses
 from minigrad.functional.normalization import layer_norm

@@ -38,7 +38,7 @@ MISTAKES = [  # the function, the kind, what is said of it, and the call
     ("layer_norm", TypeError, "'x'|str", lambda: F.layer_norm(X, None, None, "x")),
     *[("rms_norm", kind, "eps must", lambda bad=bad: F.rms_norm(X, None, bad))
       for bad, kind in (("1", TypeError), (math.nan, ValueError))],
-    ("cross_entropy", TypeError, "ignore_index", lambda: F.cross_entropy(X, [0, 1], ignore_index=0.5)),
+    ("cross_entropy", TypeError, "integer", lambda: F.cross_entropy(X, [0, 1], ignore_index=0.5)),
     # look-ups and linear maps
     ("embedding", TypeError, "float", lambda: F.embedding([0.0, 1.0], X)),
     ("embedding", ValueError, "matrix", lambda: F.embedding([0, 1], X[0])),

@@ -232,5 +232,5 @@ def test_an_error_ends_what_it_ends_and_nothing_else(program, expected):
     assert watchers() == ()
     for measured, more in ((profile, []), (outer, [("operation", "slow", 20)])):
         assert [(frame.kind, frame.name, frame.own / 1e6) for frame in measured.spans] == [*expected, *more]
-    assert outer.spans[-1].outer is None
+    assert outer.spans[-1].outer.outer is None
     assert (profile.elapsed, outer.elapsed) == (0.002, 0.122)

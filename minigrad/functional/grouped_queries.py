@@ -7,12 +7,24 @@ and attention to them is ordinary. The gradients of keys and values sum over the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from minigrad import ops
 from minigrad.device import on_device_of
 from minigrad.engine.node import TensorBase
 from minigrad.functional.compositions import note
+
+
+def of_groups(attend: Callable[..., Any], group: int) -> Callable[..., Any]:
+    """The attention of G heads of queries to each head of keys, by `attend`, the operation for as many of both."""
+    def attend_to_shared(query: Any, key: Any, value: Any, mask: Any, dropped: Any, p: float, scale: float,
+                         bias: Any) -> Any:
+        mask, dropped, bias = (fold_mask(m, group, query.shape[-2]) for m in (mask, dropped, bias))
+        out = attend(fold(query, group), key, value, mask, dropped, p, scale, bias)
+        return tuple(unfold(x, group) for x in out) if isinstance(out, tuple) else unfold(out, group)
+
+    return attend_to_shared
 
 
 def fold(queries: Any, group: int) -> Any:

@@ -1,4 +1,7 @@
-"""GELU, exact and by the tanh approximation (Hendrycks and Gimpel 2016, arXiv:1606.08415)."""
+"""GELU, exact and by the tanh approximation (Hendrycks and Gimpel 2016, arXiv:1606.08415), and SiLU.
+
+relu, sigmoid and tanh are operations of `minigrad.ops`.
+"""
 
 from __future__ import annotations
 
@@ -71,3 +74,9 @@ def gelu(input: Any, approximate: str = "none") -> Any:
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
     return gelu_exact(input) if approximate == "none" else gelu_tanh(input)
+
+
+@public
+def silu(input: Any) -> Any:
+    """``x σ(x)``, also called swish (Elfwing, Uchibe and Doya 2017, arXiv:1702.03118)."""
+    return input * tap("gate", ops.sigmoid(input))
