@@ -28,7 +28,7 @@ FOLDERS = {
     "faults": ("breakages", "checks", "identities"),
     # the application
     "draw": ("colour", "image", "focus", "grid_table", "grid_image", "grid"),
-    "shell": ("places", "chosen", "texts", "state", "view", "address", "sentence", "breadcrumb", "picture", "sharing"),
+    "shell": ("places", "chosen", "texts", "state", "view", "address", "sentence", "breadcrumb"),
     "stage": ("steps", "strip", "equations", "words", "sum", "motion", "tools", "room", "stage", "verdict", "switched"),
     "controls": ("controls", "key"),
     # the views below the stage, in the order of their tabs

@@ -119,7 +119,6 @@ function start() {
   state.place = placeIndex(page.opens ?? "output");
   listenToTheme();
   startSentence();
-  startSharing();
   listenToKeys();
   listenToZoom();
   listenToTokens();
