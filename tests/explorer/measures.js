@@ -11,7 +11,7 @@ function everywhere(where, look, breaking = true, only = null) {
   const cells = ["A", "dS", "dV", "dQ"].map((symbol) => ({symbol, cell: {row: 1, col: 1}}));
   const views = panelsOf(currentView()).map(({id}) => ({panel: id}));
   const broken = breaking ? BREAKAGES.map(({key}) => ({broken: key})) : [];
-  explorer.setState({...where, panel: "paths", broken: null});
+  explorer.setState({...where, panel: "softmax", broken: null});
   const results = [...tiles, ...cells, ...views, ...broken].map((change) => {
     explorer.setState(change);
     return [JSON.stringify(change), look(change)];

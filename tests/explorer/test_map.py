@@ -83,25 +83,3 @@ def test_by_keys_into_a_place_and_out_again(live):
     live.keyboard.press("Escape")
     assert focused(live) == "map:encoder.layers.0.self_attention"
     live.wait_for_selector(".zoom-frame", state="detached")
-
-
-def test_a_step_shows_how_far_each_place_moved(still):
-    found = still.evaluate("""async () => {
-        const before = session.parameters;
-        session.step({rule: "sgd", rate: 0.5});
-        const flash = flashStep(before, session.parameters);
-        const shown = getComputedStyle(document.querySelector("#map .bar.moved")).visibility;
-        await flash;
-        return [shown, getComputedStyle(document.querySelector("#map .bar.moved")).visibility];
-    }""")
-    assert found == ["visible", "hidden"]
-    gradients = still.evaluate("""(() => {
-        session.undo();
-        return [...session.run().parameterGradients].map(([name, matrix]) => [name, normOf(matrix)]);
-    })()""")
-    moved = dict.fromkeys(bars(still, "moved"), 0.0)  # additions have no parameters
-    for name, norm in gradients:
-        within = [path for path in moved if name.startswith(f"{path}.")]
-        path = "output" if name.startswith("projection.") else max(within, key=len)
-        moved[path] = np.hypot(moved[path], norm)
-    assert bars(still, "moved") == pytest.approx(shares(moved), rel=1e-6)

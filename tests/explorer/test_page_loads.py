@@ -57,7 +57,7 @@ def desktop(measured, explorer_page):
     return measured(explorer_page)
 
 
-PANELS = ["softmax", "checks", "paths", "flow", "heads", "history", "steps"]
+PANELS = ["softmax", "checks", "flow", "heads", "history", "steps"]
 
 
 # --- Loading -----------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
-"""The panels Paths, Flow, Heads and History: their numbers are the engine's."""
+"""The panels Flow, Heads and History: their numbers are the engine's."""
 
 import numpy as np
 import pytest
-
-from minigrad import Tensor
 
 from tests.explorer.panels import (
     CAUSAL,
@@ -19,63 +17,6 @@ from tests.explorer.panels import (
     numbers,
     show,
 )
-
-# ------------------------------------------------------------------ paths
-
-
-def through_norm(norm, gradient, x):
-    """The engine's backward of a norm."""
-    x = Tensor(x, requires_grad=True)
-    (norm(x) * Tensor(gradient)).sum().backward()
-    return x.grad.numpy()
-
-
-def parts_by_the_engine(step):
-    """The gradient of the stream by path, and in all: each (B, T, D)."""
-    ways = {"dXq": "query_input"} if step.kind == "cross" else {
-        "dXq": "query_input", "dXk": "key_input", "dXv": "value_input"}
-    paths = {path: step.gradient(way).numpy() for path, way in ways.items()}
-    residual = step.residual
-    norm, stream, above = residual.module.norm, residual.stream.numpy(), residual.result.grad.numpy()
-    if residual.module.pre:
-        split = {path: through_norm(norm, gradient, stream) for path, gradient in paths.items()}
-        return {"residual": above, **split}, residual.stream.grad.numpy()
-    return {"residual": through_norm(norm, above, stream + step.output.numpy()), **paths}, residual.stream.grad.numpy()
-
-
-SPLIT = """() => {
-    const {parts, total} = splitOfStream(currentView());
-    const nested = Object.entries(parts).map(([path, part]) => [path, part.toNested()]);
-    return {total: total.toNested(), parts: Object.fromEntries(nested)};
-}"""
-
-
-@pytest.mark.parametrize("norm", ["pre", "post"])
-@pytest.mark.parametrize("attention", [SELF, CAUSAL, CROSS])
-def test_the_paths_sum_to_the_engines_gradient(made, share_page, norm, attention):
-    page = share_page(made[norm].path)
-    parts, total = parts_by_the_engine(made[norm].trace[attention])
-    for item in range(2):
-        show(page, panel="paths", place=attention, item=item)
-        split = page.evaluate(SPLIT)
-        assert split["parts"].keys() == parts.keys()
-        assert_equal(split["total"], total[item])
-        for path, whole in parts.items():
-            part = whole[item]
-            assert_equal(split["parts"][path], part)
-            assert_equal(page.evaluate(NORMS, path), np.linalg.norm(part, axis=-1))
-            share = (part * total[item]).sum() / (total[item] ** 2).sum()
-            assert_equal(page.evaluate(SHARE, path), [np.linalg.norm(part), share])
-        assert holds(page, "paths") == "true"
-        assert numbers(page, "[data-fact=paths] .exact") < 1e-9 * abs(total[item]).max()
-
-
-# Of the stream, which comes first: the memory's panel below has paths of the same names.
-NORMS = """(path) => [...document.querySelector(`#panel [data-bars=${path}]`).querySelectorAll("td")]
-    .map((one) => Number(one.dataset.value))"""
-SHARE = """(path) => [...document.querySelector(`#panel [data-path=${path}]`).querySelectorAll("[data-value]")]
-    .map((one) => Number(one.dataset.value))"""
-
 
 # ------------------------------------------------------------------ flow
 

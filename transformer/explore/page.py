@@ -30,12 +30,12 @@ FOLDERS = {
     "draw": ("colour", "image", "focus", "grid_table", "grid_image", "grid"),
     "shell": ("places", "chosen", "texts", "state", "view", "address", "sentence", "breadcrumb"),
     "stage": ("steps", "strip", "equations", "words", "sum", "motion", "tools", "room", "stage", "verdict", "switched"),
-    "controls": ("controls", "key"),
+    "controls": ("controls",),
     # the views below the stage, in the order of their tabs
-    "panels": ("parts", "softmax", "checks", "paths", "flow_picture", "flow", "heads", "history",
+    "panels": ("parts", "softmax", "checks", "flow_picture", "flow", "heads", "history",
                "steps", "steps_words", "steps_curve", "steps_form", "steps_panel"),
     # the model as one picture
-    "map": ("layout", "picture", "moved", "sweep", "zoom", "map"),
+    "map": ("layout", "picture", "sweep", "zoom", "map"),
     # the caption bar that tells a story
     "story": ("subject", "words", "text", "pointing", "telling", "bar"),
     "start": ("keyboard", "main"),

@@ -46,13 +46,6 @@ def cell(page: Any, name: str, row: int, col: int) -> Any:
     return page.locator(f'#stage .grid[data-name="{name}"] td[data-row="{row}"][data-col="{col}"]')
 
 
-def numbers_shown(page: Any, name: str) -> np.ndarray:
-    """The numbers in the cells of a grid on the stage, all their digits."""
-    rows = page.evaluate("""(name) => [...document.querySelectorAll(`#stage .grid[data-name="${name}"] tbody tr`)]
-        .map((row) => [...row.querySelectorAll("td.cell")].map(({dataset}) => dataset.value))""", name)
-    return np.array([[float(text.replace("Infinity", "inf")) for text in row] for row in rows])
-
-
 def printed_sum(page: Any) -> float:
     return float(page.locator("#stage .worked > .terms:not(.aside) .total").get_attribute("data-value"))
 

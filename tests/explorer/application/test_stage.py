@@ -15,7 +15,6 @@ from tests.explorer.application.driver import (
     focused,
     lit,
     matrix,
-    numbers_shown,
     of_engine,
     state,
 )
@@ -114,21 +113,3 @@ def test_masked_cells_are_hatched(page, engine):
         np.testing.assert_array_equal(np.reshape(hatched, mask.shape), ~mask)
     choose(page, symbol="R")  # before the mask
     assert page.locator('#stage .grid[data-name="R"] td.masked').count() == 0
-
-
-def test_the_slider_adds_one_outer_product_at_a_time(page, engine):
-    choose(page, place=CROSS, symbol="dV", item=0, head=1)
-    weights, gradient = of_engine(page, engine, "A"), of_engine(page, engine, "dO")
-    slider = page.get_by_label("Add one token at a time")
-    slider.focus()
-    page.keyboard.press("Home")
-    for count in range(len(weights) + 1):
-        shown = numbers_shown(page, "dV")
-        np.testing.assert_allclose(shown, weights[:count].T @ gradient[:count], rtol=0, atol=1e-12)
-        if count:
-            product = np.outer(weights[count - 1], gradient[count - 1])
-            np.testing.assert_allclose(numbers_shown(page, "dV (added)"), product, rtol=0, atol=1e-12)
-            assert {row for row, _ in lit(page, "A")} == {row for row, _ in lit(page, "dO")} == {count - 1}
-        assert f"{count} of {len(weights)}" in slider.get_attribute("aria-valuetext")
-        page.keyboard.press("ArrowRight")
-    np.testing.assert_allclose(shown, of_engine(page, engine, "dV"), rtol=0, atol=1e-12)

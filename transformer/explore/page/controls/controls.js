@@ -1,5 +1,5 @@
 "use strict";
-// The selectors (head, sentence) and the switches (√d_k, masks, break it, one scale), above the strip.
+// The selectors (head, sentence) and the switches (√d_k, masks, break it), above the strip.
 
 function renderControls(container, view) {
   const heads = view.result.heads.map((_, head) => [head, String(head)]);
@@ -13,8 +13,7 @@ function renderControls(container, view) {
     checkbox("masking", ["masks"], view.state.masking, "Let the mask hide keys"),
     menu("Break it", "broken", [["", "no, all is right"], ...mistakes],
       view.state.broken ?? "", (key) => setState({broken: key || null})),
-    checkbox("common", ["one gradient scale"], view.state.common, "One colour scale for all gradients"),
-    ...(view.state.edit ? [editChip(view)] : editMenu(view))];
+    ...(view.state.edit ? [editChip(view)] : [])];
   container.replaceChildren(make("div", "controls", ...selectors, ...switches));
   const broken = BREAKAGES.find(({key}) => key === view.state.broken);
   if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation(view.result.problem))));
@@ -64,18 +63,6 @@ function checkbox(name, text, checked, description) {
   input.setAttribute("aria-label", description);
   input.addEventListener("change", () => setState({[name]: input.checked}));
   return make("label", "switch", input, make("span", "", ...text));
-}
-
-/** Leads to the tensors whose entries can be changed, if there are any: a form for the chosen cell stands on the stage. */
-function editMenu(view) {
-  const entries = Object.entries(kindOfPlace(view).editable).filter(([symbol]) => hasTensor(view, symbol)).map(([symbol, name]) => [symbol, `an entry of ${name}`]);
-  if (entries.length === 0) return [];
-  return [menu("Change", "change", [["", "no entry"], ...entries], "", (symbol) => {
-    setState({symbol});
-    const field = document.querySelector("[data-key=edit]");
-    field.focus();
-    field.select();
-  })];
 }
 
 /** What is edited, with a button that takes it back; at another place of the model, where that is. */

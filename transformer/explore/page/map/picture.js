@@ -3,7 +3,7 @@
 //
 // How to use:
 //   mapPicture(layout, places) -> an svg; each place is a <g class="place" data-place="path">, its bars are still empty
-//   setBar(picture, path, which, value, most)  the length of a bar, as a share of `most`: which is "value", "gradient" or "moved"
+//   setBar(picture, path, which, value, most)  the length of a bar, as a share of `most`: which is "value" or "gradient"
 
 const BOX_WORDS = {self: ["self-attention", "self"], cross: ["cross-attention", "cross"], feed_forward: ["feed-forward", "feed"]};
 
@@ -38,12 +38,12 @@ function memoryName(ways, {spots, rows, density}) {
 function placeGroup(place, spot, density) {
   const {x, y, width, height, hitX, hitWidth, base} = spot;
   const top = rowTop(spot.row, density);
-  const bar = (which, left, width = density.bar) => inSvg("rect",
-    {class: `bar ${which}`, x: left, y: base, width, height: 0, "data-base": base});
+  const bar = (which, left) => inSvg("rect",
+    {class: `bar ${which}`, x: left, y: base, width: density.bar, height: 0, "data-base": base});
   return inSvg("g", {class: `place ${place.kind}`, role: "button", tabindex: "-1", "data-place": place.path, "data-key": `map:${place.path}`},
     inSvg("rect", {class: "hit", x: hitX, y: top, width: hitWidth, height: base - top + 3}),
     ...shapeOf(place, {x, y, width, height}), ...wordsOf(place, {x, y}, density),
-    bar("value", x - density.bar), bar("gradient", x + 0.5), bar("moved", x - density.bar, 2 * density.bar));
+    bar("value", x - density.bar), bar("gradient", x + 0.5));
 }
 
 function shapeOf({kind}, {x, y, width, height}) {

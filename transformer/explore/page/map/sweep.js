@@ -1,12 +1,10 @@
 "use strict";
-// Motion on the map: the backward (or the forward) runs through the model place by place, and a step shows what it moved.
+// Motion on the map: the backward (or the forward) runs through the model place by place.
 //
 // How to use:
 //   sweepMap("backward")         a promise, fulfilled when the sweep is over
-//   flashStep(before, after)     likewise; both are Maps of the parameters, name -> Matrix
 
 const SWEEP_TIME = 2000; // milliseconds
-const FLASH_TIME = 1200;
 
 /** Light the places up one by one, in the order of the run or against it; without motion all at once, for as long. */
 async function sweepMap(direction) {
@@ -61,15 +59,3 @@ function inTime(time, count, visit, goesOn) {
   });
 }
 
-/** For a moment the bars are how far a step moved the parameters of each place. */
-async function flashStep(before, after) {
-  const {picture, view: {page: {places}}, container} = drawnMap;
-  const moved = movements(places, before, after);
-  const most = Math.max(...moved.values());
-  for (const [path, distance] of moved) setBar(picture, path, "moved", distance, most);
-  container.classList.add("stepping");
-  sayAtMap("The step moves the weights", `by at most ${formatNumber(most, 2)}`);
-  await new Promise((done) => setTimeout(done, FLASH_TIME));
-  container.classList.remove("stepping");
-  readOut(chosenPath());
-}

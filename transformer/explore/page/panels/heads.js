@@ -8,7 +8,7 @@ function renderHeads(container, view) {
   const {state, result, labels} = view;
   const symbol = headsSymbol, kind = paintOf(view, symbol);
   const matrices = result.heads.map((head) => head[symbol]);
-  const scale = kind === "weight" ? 1 : view.commonScale ?? Math.max(...matrices.map(extent));
+  const scale = kind === "weight" ? 1 : Math.max(...matrices.map(extent));
   const cell = smallCell(labels, matrices.length);
   const choose = (head) => setState({head});
   const multiples = matrices.map((matrix, h) => {

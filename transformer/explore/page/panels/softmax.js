@@ -170,17 +170,17 @@ function jacobianSwitch() {
 
 /** J · dA = J dA, beside dS. */
 function jacobianView(view, row) {
-  const {labels, commonScale} = view;
+  const {labels} = view;
   const tokens = {rows: axisOfTokens(view, "key"), cols: null};
   const part = (title, matrix, options) => build("figure", {"data-part": title}, build("figcaption", {}, title),
     grid(matrix, {name: title, rowLabels: labels.key, tokens, ...options}));
   const operator = (sign) => build("span", {class: "operator"}, sign);
   const [dA, product, dS] = [row.dA, row.product, row.dS].map((values) => new Matrix(values.length, 1, Float64Array.from(values)));
   const column = {kind: "gradient", colLabels: [""]};
-  const result = {...column, scale: commonScale ?? Math.max(extent(product), extent(dS))};
+  const result = {...column, scale: Math.max(extent(product), extent(dS))};
   const equation = build("div", {class: "equation on-one-line"},
     part("J = diag(a) − a aᵀ", row.jacobian, {kind: "value", colLabels: labels.key, tokens: {...tokens, cols: tokens.rows}}), operator("·"),
-    part("dA", dA, {...column, scale: commonScale ?? undefined}), operator("="),
+    part("dA", dA, column), operator("="),
     part("J · dA", product, result), operator("="), part("dS", dS, result));
   const right = isRounding(row.difference, row.size);
   const same = fact(right, "The largest difference between J · dA and dS is ", exactNumber(row.difference),

@@ -15,14 +15,12 @@ const state = {
   symbol: null,      // the tile on the stage
   cell: null,        // {row, col} of the result that is written out, or null
   row: 0,            // the chosen query
-  terms: null,       // how many outer products the slider has added; null: not asked for, all of them
   scaling: true,     // divide by √d_k
   masking: true,
   edit: null,        // {path, symbol: "Q" | "K" | "V" | "dY", head, row, col, value}
   broken: null,      // a key of BREAKAGES
   nudge: null,       // {difference, gradient, version}: ΔL/ε of the chosen cell, once asked for, with weights of that version
   epsilon: 1e-4,
-  common: false,     // one colour scale for all gradients
   numbers: false,    // in large grids too
   theme: "auto",     // "auto" | "light" | "dark"
   panel: "softmax",
@@ -42,7 +40,6 @@ function changeState(changes) {
   const asked = madeDefinite(changes);
   const changing = (...fields) => fields.some((field) => field in asked && asked[field] !== state[field]);
   const otherTexts = changing("source", "target");
-  if (changing("place", "symbol")) state.terms = null;
   if (otherTexts || changing("item")) state.edit = null;
   if (otherTexts || changing("scaling", "masking", "edit", "broken", "cell", "place", "item", "head", "symbol", "row")) state.nudge = null;
   const moved = otherTexts || changing("place", "symbol", "item", "row");
@@ -72,7 +69,7 @@ function keepInRange() {
   if (hasTensor(view, state.symbol)) return false;
   const {instead, opening} = kindOfPlace(view);
   const other = instead[state.symbol];
-  Object.assign(state, {symbol: other && hasTensor(view, other) ? other : opening, terms: null});
+  Object.assign(state, {symbol: other && hasTensor(view, other) ? other : opening});
   return true;
 }
 

@@ -8,7 +8,7 @@ function renderStage(container, view) {
   const equation = make("div", "equation", ...equationElements(view, worked));
   const notes = [...numbersSwitch(view, matricesOf(view)), ...aboutTheRows(view)];
   container.replaceChildren(stageHead(view), make("div", "stage-formulas", ...formulaLines(view)),
-    make("p", "in-words", ...withSubscripts(inWords(view, symbol))), ...addingSlider(view), equation,
+    make("p", "in-words", ...withSubscripts(inWords(view, symbol))), equation,
     ...(worked ? [workedSum(view, worked)] : [stageHint(view)]),
     ...(notes.length ? [make("div", "stage-notes", ...notes)] : []), ...stageTools(view));
 }
@@ -68,20 +68,16 @@ const matricesOf = (view) => [...equationOf(view, view.state.symbol).flatMap(({m
 /** The grids of the operands, the signs between them, and the result. */
 function equationElements(view, worked) {
   const {symbol, cell} = view.state;
-  const adding = addingOf(view);
-  const sizes = sizesOf(view, [...matricesOf(view), ...(adding ? [adding.added] : [])]);
+  const sizes = sizesOf(view, matricesOf(view));
   const elements = equationOf(view, symbol).flatMap((part) => {
     if (part.text) return [operator(...withSubscripts(part.text))];
-    const highlight = adding ? addedRow(adding, part) : highlightsOf(worked, part);
-    return [operandGrid(view, part, highlight, sizes)];
+    return [operandGrid(view, part, highlightsOf(worked, part), sizes)];
   });
   const given = elements.length === 0;
   if (!given) elements.push(operator("="));
-  if (adding) elements.push(addedGrid(view, adding, sizes), operator("→"));
-  elements.push(grid(adding ? adding.sum : matrixOf(view, symbol), {
-    ...gridOptions(view, symbol), ...sizes, name: symbol, selected: cell, ...(adding ? {scale: adding.scale} : {}),
-    caption: adding ? captionOf(view, symbol, `sum of the first ${adding.count} of ${adding.total}`)
-      : captionOf(view, symbol, given ? undefined : "the result"),
+  elements.push(grid(matrixOf(view, symbol), {
+    ...gridOptions(view, symbol), ...sizes, name: symbol, selected: cell,
+    caption: captionOf(view, symbol, given ? undefined : "the result"),
     onCell: (row, col) => chooseCell({cell: {row, col}}),
   }));
   return withTheirSigns(elements);
@@ -133,7 +129,6 @@ function gridOptions(view, symbol) {
   const labelsOf = (axis) => (axis === "one" ? [""] : view.labels[axis] ?? null);
   return {
     kind, mask: maskFor(view, symbol), rowLabels: labelsOf(rowsAre), colLabels: labelsOf(colsAre), tokens: tokensOfTensor(view, symbol),
-    ...(kind === "gradient" && view.commonScale !== null ? {scale: view.commonScale} : {}),
   };
 }
 

@@ -6,8 +6,8 @@ let drawnStrip = []; // what the strip that stands there was drawn from
 
 /** Draw the strip into `container`; `wrong` has the gradients that a check has found wrong. */
 function renderStrip(container, view, wrong) {
-  const {result, state: {head}, commonScale} = view;
-  const from = [result, head, commonScale, themeName(), wrong];
+  const {result, state: {head}} = view;
+  const from = [result, head, themeName(), wrong];
   if (from.some((part, n) => part !== drawnStrip[n])) {
     drawnStrip = from;
     container.replaceChildren(stripOf(view, wrong));
@@ -24,7 +24,7 @@ function stripOf(view, wrong) {
   strip.append(direction("forward pass →"));
   for (const {operation} of columns) strip.append(make("div", "operation", ...withSubscripts(operation)));
   strip.append(rowOfTiles(view, columns, false, wrong),
-    direction("← backward pass: each gradient under its tensor, in numbered steps"),
+    direction("← backward pass, in numbered steps: under each tensor Z its gradient dZ = ∂loss/∂Z"),
     rowOfTiles(view, columns, true, wrong));
   return strip;
 }
@@ -119,8 +119,7 @@ function thumbnail(view, symbol, matrix, tall) {
   const shape = Math.max(1 / LONGEST, Math.min(LONGEST, matrix.cols / matrix.rows));
   const width = Math.min(room, height * shape);
   const kind = paintOf(view, symbol);
-  const scale = kind === "gradient" && view.commonScale !== null ? view.commonScale : extent(matrix);
-  drawMatrix(canvas, matrix, {kind, scale, mask: maskFor(view, symbol), width: Math.round(width), height: Math.round(width / shape)});
+  drawMatrix(canvas, matrix, {kind, scale: extent(matrix), mask: maskFor(view, symbol), width: Math.round(width), height: Math.round(width / shape)});
   return canvas;
 }
 

@@ -1,24 +1,21 @@
 "use strict";
 // One cell written out: the sum that makes it, with its numbers.
 
-/** An element for what explainCell says of the chosen cell; before the last stop of the slider, the sum so far. */
+/** An element for what explainCell says of the chosen cell. */
 function workedSum(view, worked) {
-  const {symbol, cell, terms} = view.state;
-  const count = accumulates(symbol, view.result) ? terms : null;
+  const {symbol, cell} = view.state;
   const box = make("div", "worked");
   box.setAttribute("role", "region");
   box.setAttribute("aria-label", "The chosen cell, written out");
   const line = make("div", "terms", make("span", "cell-name", ...withSubscripts(labelOf(view, symbol)), `[${cell.row}, ${cell.col}] =`));
   const most = Math.max(...worked.terms.map(({product}) => Math.abs(product)), 0);
-  const shown = count === null ? worked.terms : worked.terms.slice(0, count);
   const colour = {kind: paintOf(view, symbol), scale: paintOf(view, symbol) === "weight" ? 1 : most};
-  shown.forEach((term, n) => line.append(...(n ? [make("span", "operator", "+")] : []), termElement(view, term, colour)));
-  const partial = count === null ? worked.sum : shown.reduce((sum, {product}) => sum + product, 0);
-  const total = make("span", "total", `${shown.length ? "= " : ""}${formatNumber(partial, 5)}`);
-  Object.assign(total.dataset, {value: partial});
-  total.title = String(partial);
+  worked.terms.forEach((term, n) => line.append(...(n ? [make("span", "operator", "+")] : []), termElement(view, term, colour)));
+  const total = make("span", "total", `${worked.terms.length ? "= " : ""}${formatNumber(worked.sum, 5)}`);
+  Object.assign(total.dataset, {value: worked.sum});
+  total.title = String(worked.sum);
   line.append(total, playButton(view));
-  scrollIfLong(line, shown.length, "The products of the sum", "products");
+  scrollIfLong(line, worked.terms.length, "The products of the sum", "products");
   box.append(line, make("p", "hint", ...withSubscripts(worked.formula), cellPlace(view, symbol, cell)));
   if (worked.aside) box.append(asideOf(view, worked.aside));
   if (worked.note) box.append(make("p", "hint", worked.note));

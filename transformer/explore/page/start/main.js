@@ -14,7 +14,6 @@ function redraw() {
   renderBreadcrumb(document.getElementById("breadcrumb"), view, verdict);
   renderControls(document.getElementById("selection"), view);
   renderStrip(document.getElementById("strip"), view, verdict.wrong);
-  renderKey(document.getElementById("key"), view);
   renderStage(document.getElementById("stage"), view);
   renderTabs(view);
   sayCell(view);

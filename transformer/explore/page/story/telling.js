@@ -93,13 +93,11 @@ const pathNamed = (name, {place}) => ({attention: place, addition: `${place}_res
 // ------------------------------------------------------------------ the step
 
 function takeStep() {
-  const {version, parameters} = session;
-  told.version ??= version;
+  told.version ??= session.version;
   stepping.rule = STORY_STEP.rule; // the form shows what is done
   stepping.rates[STORY_STEP.rule] = STORY_STEP.rate;
   session.step({...STORY_STEP, item: state.item}, PLAIN);
   setState({});
-  if (motionAllowed()) flashStep(parameters, session.parameters);
 }
 
 /** Back to the weights with which the stop was entered; nothing happens if they are there, or no longer kept. */
