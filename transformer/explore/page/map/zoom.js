@@ -10,7 +10,7 @@ const ZOOM_TIME = 320; // milliseconds
 // From the outside to the inside: what one sees, and what stands for it one level further out.
 const LEVELS = [
   {within: "#strip", out: () => document.querySelector("#map .place[aria-current]")},
-  {within: "#stage, #panels", out: () => document.querySelector("#strip .tile[aria-current]")},
+  {within: "#stage, #side", out: () => document.querySelector("#strip .tile[aria-current]")},
 ];
 
 function listenToZoom() {
@@ -31,8 +31,7 @@ function zoomOut() {
   const outer = level?.out();
   if (!outer) return;
   openInto(inner.closest(level.within).getBoundingClientRect(), outer);
-  outer.focus({preventScroll: true});
-  outer.scrollIntoView({block: "nearest", behavior: scrolling()});
+  outer.focus();
 }
 
 /** A frame that grows, or shrinks, from a rectangle of the window to an element. */

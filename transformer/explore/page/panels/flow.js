@@ -1,5 +1,5 @@
 "use strict";
-// The flow panel: which query token sends gradient to which key token; in cross-attention, which target token to which
+// The view of the flow: which query token sends gradient to which key token; in cross-attention, which target token to which
 // source token. Either can be chosen: what a query sends, who sends to a key.
 //
 //   forward: Kⱼ = Mⱼ W_K + b_K, Vⱼ = Mⱼ W_V + b_V    so here: dMⱼ = dKⱼ W_Kᵀ + dVⱼ W_Vᵀ, summed over the heads
@@ -7,11 +7,9 @@
 //
 // So dMⱼ is a sum of vectors, one for each query i: dRᵢⱼ Qᵢ W_Kᵀ through the key, Aᵢⱼ dOᵢ W_Vᵀ through the value.
 
-// The panel's own choices; `key`, a key token's place, or null: the query token of the state is chosen.
-const flowChoice = {heads: "all", through: "both", key: null};
-const LABELS_OF_FLOW = 110, LEAST_CELL_OF_FLOW = 10; // pixels: what stands beside the cells of a grid, and the side of a cell
-const MOST_WORDS = 8; // lines of the table beside the picture
-const flows = new WeakMap(); // by the heads that they are of: choosing a token computes none anew
+let flowKey = null; // the view's own choice: a key token's place; null: the query token of the state is chosen
+const MOST_WORDS = 8; // lines of the table below the picture
+const flows = new WeakMap(); // by result: choosing a token computes none anew
 
 /** What the queries of a head send, as a factor for each pair (T×S) and a vector for each query (T×D). */
 const sentBy = (head) => ({
@@ -54,46 +52,30 @@ function addScaled(sum, factor, vector) {
 
 /** The token whose lines stand out: {side: "query" or "key", place}. */
 function chosenToken({state, labels}) {
-  const {key} = flowChoice;
-  return key !== null && key < labels.key.length ? {side: "key", place: key} : {side: "query", place: state.row};
+  return flowKey !== null && flowKey < labels.key.length ? {side: "key", place: flowKey} : {side: "query", place: state.row};
 }
 
 function chooseToken(side, place) {
-  flowChoice.key = side === "key" ? place : null;
+  flowKey = side === "key" ? place : null;
   setState(side === "key" ? {} : {row: place});
 }
 
 function renderFlow(container, view) {
-  const {state, attention, result, labels} = view;
-  const heads = flowChoice.heads === "all" ? result.heads : [view.head];
-  const key = flowChoice.heads === "all" ? result.heads : view.head;
-  if (!flows.has(key)) flows.set(key, flowOf(heads));
-  const flow = flows.get(key);
-  const choose = (field) => (value) => {
-    flowChoice[field] = value;
-    setState({});
-  };
-  const chosen = chosenToken(view);
+  const {attention, result, labels} = view;
+  if (!flows.has(result)) flows.set(result, flowOf(result.heads));
+  const flow = flows.get(result), chosen = chosenToken(view);
   const memory = result.problem.selfAttention ? "dX" : "dM";
-  const besides = result.problem.selfAttention ? ", besides what comes through the queries" : "";
-  const expected = addAll(heads.flatMap((head) => [head.dXk, head.dXv])); // by the backward pass of the page
+  const expected = addAll(result.heads.flatMap((head) => [head.dXk, head.dXv])); // by the backward pass of the page
+  const sizes = norms(flow.total), most = Math.max(...flow.sumOfNorms);
+  const column = {kind: "gradient", low: 0, high: most};
   container.append(
-    forwardAndBack(asShown(view, spelled("K = M W_K + b_K,  V = M W_V + b_V;  R = Q Kᵀ,  O = A V", result)),
-      asShown(view, `${memory}ⱼ = Σᵢ (dRᵢⱼ Qᵢ W_Kᵀ + Aᵢⱼ dOᵢ W_Vᵀ)${besides}`)),
-    build("p", {}, `Each ${attention.queries} token i sends one vector of gradient to each ${attention.keys} token j, `,
-      "through its key and through its value. Shown is the norm of that vector. Choose a token on the left to see what ",
-      "it sends, one on the right to see who sends to it."),
-    build("div", {class: "panel-controls"},
-      segments("Heads", "flow-heads", [["all", "all"], ["one", `only ${state.head}`]], flowChoice.heads, choose("heads")),
-      segments("Through", "flow-through", [["both", "keys and values"], ["keys", "keys"], ["values", "values"]],
-        flowChoice.through, choose("through"))),
-    build("div", {class: "side-by-side"}, flowPicture(flow[flowChoice.through], chosen, view),
-      build("div", {class: "reading"}, flowWords(flow, chosen, view), build("h3", {}, `What arrives at each ${attention.keys} token`),
-        barTable({label: `What arrives at each ${attention.keys} token`, labels: labels.key, side: attention.keys, rows: normRows([
-          {symbol: "sent", name: "sum of the norms", values: flow.sumOfNorms},
-          {symbol: `${memory}ⱼ`, id: "arrived", name: "norm of the sum", values: norms(flow.total)}])}),
-        verdictOnFlow(flow, expected, memory))),
-    build("h3", {}, "The same in numbers"), flowGrids(flow, chosen, view));
+    build("p", {}, `Each ${attention.queries} token i sends one vector of gradient to each ${attention.keys} token j: dRᵢⱼ Qᵢ `, ...withSubscripts("W_Kᵀ"),
+      " through its key and Aᵢⱼ dOᵢ ", ...withSubscripts("W_Vᵀ"), " through its value, in every head. The lines are the norms of their sum."),
+    flowPicture(flow.both, chosen, view), flowWords(flow, chosen, view), build("h3", {}, `What arrives at each ${attention.keys} token`),
+    barTable({label: `What arrives at each ${attention.keys} token`, labels: labels.key, side: attention.keys, columns: [
+      {symbol: "sent", name: "sum of norms", values: flow.sumOfNorms, ...column},
+      {symbol: `${memory}ⱼ`, id: "arrived", name: "norm of the sum", values: sizes, ...column}]}),
+    verdictOnFlow(flow, expected, memory));
 }
 
 /** What the chosen token sends, or who sends to it: largest first. */
@@ -119,31 +101,6 @@ function flowWords({keys, values, both}, {side, place}, {labels}) {
   const some = order.length > MOST_WORDS ? `: the largest ${MOST_WORDS} of ${order.length}` : "";
   table.prepend(build("caption", {}, sends ? `What “${token}” sends${some}` : `Who sends to “${token}”${some}`));
   return table;
-}
-
-function flowGrids(flow, {side}, view) {
-  const {labels, mask} = view;
-  const titles = {keys: "‖dRᵢⱼ Qᵢ W_Kᵀ‖, through keys", values: "‖Aᵢⱼ dOᵢ W_Vᵀ‖, through values",
-    both: "norm of their sum"};
-  const scale = Math.max(...Object.keys(titles).map((name) => extent(flow[name])));
-  const room = document.getElementById("panel").clientWidth / 3 - LABELS_OF_FLOW; // for the three beside each other
-  const cell = room >= LEAST_CELL_OF_FLOW * labels.key.length ? Math.min(LARGEST_CELL, Math.floor(room / labels.key.length)) : null;
-  const grids = Object.entries(titles).map(([name, title]) => {
-    const figure = grid(flow[name], {name: `flow ${name}`, kind: "gradient", scale, mask, rowLabels: labels.query,
-      colLabels: labels.key, tokens: tokensOfTensor(view, "A"), cell, caption: build("span", {}, ...withSubscripts(title)),
-      onCell: (query, key) => chooseToken(side, side === "query" ? query : key)});
-    figure.dataset.flow = name;
-    figure.querySelector(".legend").replaceWith(legendOfNorms(scale));
-    return figure;
-  });
-  return build("div", {class: "multiples"}, ...grids);
-}
-
-/** The orange half of a gradient's colours: norms are not negative. */
-function legendOfNorms(scale) {
-  const colours = [0, 0.25, 0.5, 0.75, 1].map((share) => paint("gradient", share, 1));
-  const bar = build("span", {class: "legend-bar", style: `background: linear-gradient(to right, ${colours.join(", ")})`});
-  return build("span", {class: "legend", title: "One scale for the three."}, "0", bar, formatNumber(scale, 2));
 }
 
 function verdictOnFlow({total}, expected, memory) {

@@ -21,10 +21,10 @@ function flowPicture(matrix, chosen, {labels, attention}) {
   const column = (side, x, end) => labels[side].map((token, place) => standsFor(
     text(x, y(place), end, shorten(token), buttonOf(side, place, token, side === chosen.side && place === chosen.place)),
     {side: sentence[side], place}));
-  const sides = [text(LEFT - 8, 14, "end", `from ${attention.queries} (query)`, {class: "side"}),
-    text(RIGHT + 8, 14, "start", `to ${attention.keys} (key)`, {class: "side"})];
+  const sides = [text(LEFT - 8, 14, "end", `${attention.queries} (query)`, {class: "side"}),
+    text(RIGHT + 8, 14, "start", `${attention.keys} (key)`, {class: "side"})];
   const height = y(Math.max(matrix.rows, matrix.cols)) - step / 2;
-  const name = `The strongest gradients from ${attention.queries} tokens to ${attention.keys} tokens; all are in the tables`;
+  const name = `The strongest gradients from ${attention.queries} tokens to ${attention.keys} tokens`;
   const picture = inSvg("svg", {class: "flow-lines", viewBox: `0 0 420 ${height}`, role: "group", "aria-label": name},
     ...sides, ...lines, ...column("query", LEFT - 8, "end"), ...column("key", RIGHT + 8, "start"));
   const all = matrix.rows * matrix.cols <= MOST_LINES;

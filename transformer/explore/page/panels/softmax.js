@@ -18,57 +18,64 @@ function softmaxRow(head, i) {
   return {A, dA, dS, D, jacobian, product, difference, size, sum: sum(dS)};
 }
 
+const SOFTMAX_ORDER = ["A", "dA", "D", "dS"];
+
+/** How much of it is shown: a story shows nothing before it has come to it. */
+function knownIn({state: {symbol, story}}) {
+  const known = SOFTMAX_ORDER.indexOf(symbol);
+  return story === null || known < 0 ? SOFTMAX_ORDER.length : known + 1;
+}
+
 function renderSoftmax(container, view) {
   const {state: {row: i}, head, labels, mask} = view;
-  const row = softmaxRow(head, i);
+  const row = softmaxRow(head, i), known = knownIn(view);
   const masked = labels.key.map((_, j) => mask !== null && mask.at(i, j) === 0);
-  const bars = build("div", {class: "softmax-bars", style: `--columns: ${labels.key.length}`}), said = build("output", {class: "trial-says"});
+  const bars = build("div", {}), said = build("output", {class: "trial-says"});
   const show = () => {
-    bars.replaceChildren(softmaxBars(view, row, masked));
+    bars.replaceChildren(softmaxBars(view, row, masked, known));
     said.replaceChildren(...trialInWords(row, labels.key));
   };
   show();
-  container.append(
-    build("div", {class: "panel-top"}, rowChooser(labels, i),
-      forwardAndBack(asShown(view, "A = softmax(S̄), row by row"), "dS = A∘(dA − D), where D = Σⱼ A dA is one number for the row")),
-    build("div", {class: "side-by-side"}, bars, build("div", {class: "reading"},
-      build("div", {class: "row-words"}, ...readingOf(row, masked, labels, i)),
-      specialRow(row, masked) ? null : build("div", {class: "trial"}, build("h3", {}, "Try it: why D is subtracted"),
-        trialControls(row, masked, labels.key, show), said),
-      jacobianSwitch())));
-  if (showJacobian) container.append(...jacobianView(view, row));
+  container.append(bars, rowChooser(labels, i), build("ol", {class: "row-steps"}, ...readingOf(row, masked, labels, i).slice(0, known)));
+  if (known < SOFTMAX_ORDER.length) return;
+  container.append(...factsOfRow(row, masked));
+  if (!specialRow(row, masked)) {
+    container.append(build("div", {class: "trial"}, build("h3", {}, "Try it: why D is subtracted"), trialControls(row, masked, labels.key, show), said));
+  }
+  container.append(jacobianSwitch(), ...(showJacobian ? jacobianView(view, row) : []));
 }
 
-/** Weights, their gradient with the line D, how far it is from that line, and the product of the first and the third. */
-function softmaxBars({labels, attention, state}, row, masked) {
+/** Weights, their gradient with the line D, and the weight times how far it is from that line. */
+function softmaxBars({labels, attention, state}, row, masked, known) {
   const most = [0.1, 0.2, 0.5, 1].find((height) => Math.max(...row.A) <= height) ?? 1; // of many keys each weighs little
-  const fromD = row.dA.map((x) => x - row.D);
+  const all = known === SOFTMAX_ORDER.length;
   const usual = currentResult(PLAIN).heads[state.head].dS.row(state.row); // a switch that takes dS away makes its bars small
-  return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys, rows: [
-    {symbol: "A", name: `weights, 0 to ${most}`, values: row.A, kind: "weight", low: 0, high: most, marks: afterTrial(row).A},
-    {symbol: "dA", name: "and the line D", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), line: row.D},
-    {symbol: "dA − D", id: "fromD", name: "measured from the line", values: fromD, kind: "gradient", ...rangeOf(fromD)},
-    {symbol: "dS", name: "A times the bar above", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])},
+  const line = known > 2 ? {line: row.D} : {};
+  return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys,
+    chosen: told.story !== null ? told.subject.key : largestGradient(row), columns: [
+    {symbol: "A", name: "weights", values: row.A, kind: "weight", low: 0, high: most, ...(all ? {marks: afterTrial(row).A} : {})},
+    ...(known > 1 ? [{symbol: "dA", name: known > 2 ? "and D" : "", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), ...line}] : []),
+    ...(all ? [{symbol: "dS", name: "A·(dA − D)", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])}] : []),
   ]});
 }
 
-/** The row in words and sums, in the order in which the backward goes. */
+/** The row in words, in the order in which the backward goes: an item for each of SOFTMAX_ORDER. */
 function readingOf(row, masked, {query, key}, i) {
-  const sum = factOfSum(row);
-  const right = isRounding(row.difference, row.size);
   const special = specialRow(row, masked);
-  const steps = build("ol", {class: "row-steps"},
+  return [
     build("li", {}, build("b", {}, "A"), ` is where the row ${query[i]} looks: ${whereItLooks(row, key)}.`),
-    build("li", {}, build("b", {}, "dA"), " is what the loss would do if a key had more weight and nothing else changed: rise (orange) "
-      + "or fall (blue)."),
+    build("li", {}, build("b", {}, "dA"), " is what the loss would do if a key had more weight and nothing else changed: rise (orange) or fall (blue)."),
     build("li", {"data-fact": "D"}, build("b", {}, "D"), " is what this row’s weights cost on average: Σⱼ A dA = ", exactNumber(row.D),
-      ". But the rest cannot stay as it is: the weights sum to 1, and what one key gains the others lose. So a key is compared with "
-      + "this average, the line, not with 0."),
-    special ? build("li", {}, special) : build("li", {}, build("b", {}, "dS"), ...exampleOf(row, key)));
-  return [steps, sum, right ? null : fact(false, "dS is not the gradient of the softmax: it differs from A∘(dA − D) by up to ",
-    exactNumber(row.difference), "."), !special && masked.includes(true)
-    ? build("p", {class: "note"}, "At a masked key (hatched) dA may be anything: without weight it does not count.") : null,
-  ].filter((part) => part !== null);
+      ". The weights sum to 1: what one key gains the others lose. So a key is compared with this average, the line, not with 0."),
+    build("li", {}, ...(special ? [special] : [build("b", {}, "dS"), ...exampleOf(row, key)])),
+  ];
+}
+
+/** What must hold of the row, and what the hatching means. */
+function factsOfRow(row, masked) {
+  return [factOfSum(row),
+    ...(isRounding(row.difference, row.size) ? [] : [fact(false, "dS is not the gradient of the softmax: it differs from A∘(dA − D) by up to ", exactNumber(row.difference), ".")]),
+    ...(masked.includes(true) ? [build("p", {class: "note"}, "At a masked key (hatched) dA may be anything: without weight it does not count.")] : [])];
 }
 
 function factOfSum(row) {
@@ -93,7 +100,7 @@ function exampleOf(row, key) {
   const number = (value) => (value < 0 ? `(${formatNumber(value, 3)})` : formatNumber(value, 3));
   return [` = A·(dA − D). At “${key[j]}” that is ${formatNumber(A[j], 3)} · (${formatNumber(dA[j], 3)} − ${number(D)}) = `,
     build("b", {class: "number"}, formatNumber(dS[j], 3)), `: its dA is ${above ? "above" : "below"} the line, so gradient descent `,
-    `${above ? "lowers" : "raises"} its score. A key with hardly any weight gets hardly any gradient, whatever its dA.`];
+    `${above ? "lowers" : "raises"} its score. A key with hardly any weight gets hardly any gradient.`];
 }
 
 const largestGradient = ({dS}) => dS.reduce((best, x, j) => (Math.abs(x) > Math.abs(dS[best]) ? j : best), 0);
@@ -168,27 +175,23 @@ function jacobianSwitch() {
   return build("label", {class: "panel-controls"}, box, " Show the Jacobian, and that it gives the same");
 }
 
-/** J · dA = J dA, beside dS. */
+/** J · dA, beside dS. */
 function jacobianView(view, row) {
-  const {labels} = view;
-  const tokens = {rows: axisOfTokens(view, "key"), cols: null};
-  const part = (title, matrix, options) => build("figure", {"data-part": title}, build("figcaption", {}, title),
-    grid(matrix, {name: title, rowLabels: labels.key, tokens, ...options}));
-  const operator = (sign) => build("span", {class: "operator"}, sign);
-  const [dA, product, dS] = [row.dA, row.product, row.dS].map((values) => new Matrix(values.length, 1, Float64Array.from(values)));
-  const column = {kind: "gradient", colLabels: [""]};
-  const result = {...column, scale: Math.max(extent(product), extent(dS))};
-  const equation = build("div", {class: "equation on-one-line"},
-    part("J = diag(a) − a aᵀ", row.jacobian, {kind: "value", colLabels: labels.key, tokens: {...tokens, cols: tokens.rows}}), operator("·"),
-    part("dA", dA, column), operator("="),
-    part("J · dA", product, result), operator("="), part("dS", dS, result));
+  const {labels: {key}} = view, tokens = {rows: axisOfTokens(view, "key"), cols: null};
+  const column = (values) => new Matrix(values.length, 1, Float64Array.from(values));
+  const scale = Math.max(...[row.product, row.dS].map((values) => extent({data: values})));
+  const parts = [["J = diag(a) − a aᵀ", row.jacobian, {kind: "value", colLabels: key, tokens: {...tokens, cols: tokens.rows}}],
+    ["dA", column(row.dA), {}], ["J · dA", column(row.product), {scale}], ["dS", column(row.dS), {scale}]];
+  const side = Math.max(3, Math.min(18, Math.floor(180 / key.length)));
   const right = isRounding(row.difference, row.size);
   const same = fact(right, "The largest difference between J · dA and dS is ", exactNumber(row.difference),
-    right ? `. J has ${labels.key.length}² entries; A∘(dA − D) needs none of them.` : ": dS is not the softmax's gradient.");
+    right ? `. J has ${key.length}² entries; A∘(dA − D) needs none of them.` : ": dS is not the softmax's gradient.");
   same.dataset.fact = "jacobian";
-  const formulas = forwardAndBack(asShown(view, "∂Aⱼ/∂S̄ₖ = Aⱼ (1 − Aⱼ) where j = k, and −Aⱼ Aₖ elsewhere"),
-    "dS = J dA, since J is its own transpose");
-  return [formulas, scroller("The Jacobian times dA", equation), same];
+  return [
+    build("p", {class: "note"}, asShown(view, "∂Aⱼ/∂S̄ₖ = Aⱼ (1 − Aⱼ) where j = k, and −Aⱼ Aₖ elsewhere; dS = J dA, since J is its own transpose.")),
+    build("div", {class: "equation"}, ...parts.map(([title, matrix, options]) => (
+      build("div", {class: "part", "data-part": title}, grid(matrix, {name: title, kind: "gradient", rowLabels: key, colLabels: [""], tokens, caption: title, bare: true,
+        size: {width: side, height: side}, ...options}))))), same];
 }
 
 PANELS.push({id: "softmax", title: "Softmax", kinds: ["attention"], render: renderSoftmax});

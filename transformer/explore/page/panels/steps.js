@@ -48,7 +48,7 @@ async function takeSteps(count) {
   const from = {loss: currentRun().loss};
   Object.assign(stepping, {turn, report: null});
   let taken = 0, key = stepKey();
-  renderStepForm(document.getElementById("steps"), currentView()); // with a button that stops them
+  renderTabs(currentView()); // with a button that stops them
   const goesOn = () => stepping.turn === turn && stepKey() === key && taken < count && !stepping.report?.stopped;
   while (goesOn()) {
     const step = takeOneStep();

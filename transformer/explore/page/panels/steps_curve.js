@@ -9,7 +9,7 @@
 
 const LEAST_STEPS = 20; // that there is room for at first, so that the curve grows into a frame that stays; it widens by tens
 
-function stepCurve({title, lines, top, width = 330, height = 190, small = false}) {
+function stepCurve({title, lines, top, width = 330, height = 130, small = false}) {
   const margin = small ? {left: 2, right: 2, top: 2, bottom: 2} : {left: 46, right: 12, top: 10, bottom: 34};
   const count = Math.max(...lines.map(({values}) => values.length)) - 1;
   const steps = Math.max(LEAST_STEPS, 10 * Math.ceil(count / 10));

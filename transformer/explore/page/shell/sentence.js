@@ -110,9 +110,7 @@ function targetTokens({run: {probabilities, predicted}, state: {item, row}, plac
   return tokens.map((token, position) => {
     const p = probabilities[item][position], own = predicted[position];
     const differs = withSigns(own.token) !== token;
-    const bar = make("span", "token-bar", make("span", "token-share"));
-    bar.firstChild.style.height = `${100 * p}%`;
-    const details = [bar, make("span", "token-p", percent(p)),
+    const details = [make("span", "token-p", percent(p)),
       ...(differs ? [make("span", "token-own", `${withSigns(own.token)} ${percent(own.probability)}`)] : [])];
     const button = tokenButton("target", position, token, details, place.side === "decoder" && position === row);
     button.classList.toggle("differs", differs);
@@ -154,11 +152,11 @@ function aboutTexts({run, state: {item, source, target}}, written) {
   const opening = openingTexts(item);
   const differs = run.predicted.some(({id}, n) => id !== session.items[item].ids.target[n]);
   if (written && !differs) { // a switch or a step may have changed the model's mind
-    lines.push(["hint", "The model wrote this itself, so the loss is small, even if the text is wrong. Change a character of the target, and see what the loss blames."]);
+    lines.push(["hint", "The model wrote this itself, so the loss is small. Change a character of the target."]);
   } else if (!written && differs && target === opening.target && source === opening.source && session.contradicts(item)) {
-    lines.push(["hint", "Asked for on purpose: a gradient needs an error. In blue stands what the model would write."]);
+    lines.push(["hint", "Asked on purpose. Blue: the model’s own choice."]);
   } else if (differs) {
-    lines.push(["hint", "In blue stands what the model would write; the difference is what the loss blames."]);
+    lines.push(["hint", "Blue: the model’s own choice."]);
   }
   return lines;
 }

@@ -1,13 +1,13 @@
 "use strict";
 // The strip: the forward pass as tiles from left to right, and below each tile its gradient, right to left.
 
-const WIDEST = 300; // pixels of a column, on average
+const PICTURE = {width: 22, height: 15}; // pixels that a tile's picture may take
+const ROOM_OF_TILE = 4; // letters' heights: with less, tiles have no picture
 let drawnStrip = []; // what the strip that stands there was drawn from
 
 /** Draw the strip into `container`; `wrong` has the gradients that a check has found wrong. */
 function renderStrip(container, view, wrong) {
-  const {result, state: {head}} = view;
-  const from = [result, head, themeName(), wrong];
+  const from = [view.result, view.state.head, themeName(), wrong];
   if (from.some((part, n) => part !== drawnStrip[n])) {
     drawnStrip = from;
     container.replaceChildren(stripOf(view, wrong));
@@ -17,15 +17,16 @@ function renderStrip(container, view, wrong) {
 
 function stripOf(view, wrong) {
   const columns = stripColumns(view);
-  const flat = columns.every(({tiles}) => tiles.length === 1); // with room for the text beside the picture
-  const strip = make("div", flat ? "strip flat" : "strip");
-  strip.style.gridTemplateColumns = columns.map(flat ? flatColumnWidth : columnWidth).join(" ");
-  strip.style.maxWidth = `${columns.length * WIDEST}px`; // a few tiles would be mostly empty
-  strip.append(direction("forward pass →"));
-  for (const {operation} of columns) strip.append(make("div", "operation", ...withSubscripts(operation)));
-  strip.append(rowOfTiles(view, columns, false, wrong),
-    direction("← backward pass, in numbered steps: under each tensor Z its gradient dZ = ∂loss/∂Z"),
-    rowOfTiles(view, columns, true, wrong));
+  const row = (name, label, cells) => build("div", {class: `tile-row ${name}`, role: "group", "aria-label": label}, ...cells);
+  const tiles = (symbols) => build("div", {class: "tile-column"}, ...symbols.flat().map((symbol) => (
+    symbol === null ? build("span", {class: "no-tile"}) : tile(view, symbol, wrong))));
+  const count = columns.flatMap((column) => column.tiles.flat()).length;
+  const narrow = document.getElementById("strip").clientWidth < count * ROOM_OF_TILE * rem();
+  const strip = build("div", {class: narrow ? "strip many" : "strip"}, build("span", {class: "direction", title: "Forward"}, "→"),
+    row("forward", "Forward pass: tensors, from left to right", columns.map((column) => tiles(column.tiles))),
+    build("span", {class: "direction", title: "Under each tensor Z its gradient dZ = ∂loss/∂Z, in numbered steps"}, "←"),
+    row("backward", "Backward pass: gradients, in steps from right to left", columns.map((column) => tiles(column.back))));
+  strip.style.setProperty("--columns", columns.map(({tiles: lines}) => `minmax(min-content, ${lines.flat().length}fr)`).join(" "));
   return strip;
 }
 
@@ -39,87 +40,31 @@ function markChosen(container, view) {
   }
 }
 
-const direction = (text) => make("div", "direction", make("span", "", text));
-
-const columnWidth = ({tiles}) => {
-  if (tiles.some((line) => line.length > 1)) return "minmax(182px, 1.7fr)";
-  return tiles.length > 1 ? "minmax(108px, 1fr)" : "minmax(74px, 1fr)";
-};
-
-const flatColumnWidth = ({tiles: [line]}) => (line.length > 1 ? "minmax(236px, 1.6fr)" : "minmax(146px, 1fr)");
-
-/** One of the two rows: the columns' tiles, of the tensors or of their gradients. */
-function rowOfTiles(view, columns, backward, wrong) {
-  const row = make("div", `tile-row ${backward ? "backward" : "forward"}`);
-  row.setAttribute("role", "group");
-  row.setAttribute("aria-label", backward ? "Backward pass: gradients, in steps from right to left"
-    : "Forward pass: tensors, from left to right");
-  for (const {tiles, back} of columns) {
-    const column = make("div", `tile-column lines-${tiles.length}`);
-    for (const line of backward ? back : tiles) {
-      const symbols = line.filter((symbol) => symbol !== null);
-      column.append(make("div", "tile-line", ...symbols.map((symbol) => tile(view, symbol, tiles.length === 1, wrong))));
-    }
-    row.append(column);
-  }
-  return row;
-}
-
-/** A bias stands beside its weight, in a small tile. */
-const isBias = (symbol) => /^d?b/.test(symbol);
-
-/** One tile, a button: name, shape, norm and a small picture. */
-function tile(view, symbol, tall, wrong) {
-  const matrix = matrixOf(view, symbol);
-  const {label, name} = tensorsOf(view)[symbol];
-  const shape = `${matrix.rows}×${matrix.cols}`, norm = shortNorm(symbol, matrix);
-  const bias = isBias(symbol), isWrong = wrong.has(symbol);
-  const button = make("button", ["tile", tall ? "tall" : "", bias ? "bias" : "", isWrong ? "wrong" : ""].join(" ").trim());
-  button.type = "button";
-  Object.assign(button.dataset, {symbol, key: `tile:${symbol}`, norm: normOf(matrix)});
+/** One tile, a button: the symbol, a small picture and the number of the step. */
+function tile(view, symbol, wrong) {
+  const matrix = matrixOf(view, symbol), {label, name} = tensorsOf(view)[symbol];
   const step = isGradient(symbol) ? stepNumber(view, symbol) : 0;
-  const inWords = [`${symbol}: ${name}`, `${matrix.rows} by ${matrix.cols}`, `norm ${norm}`,
+  const inWords = [`${symbol}: ${name}`, `${matrix.rows} by ${matrix.cols}`, `norm ${formatNumber(normOf(matrix), 3)}`,
     ...(step ? [`step ${step} of the backward pass`] : []),
-    ...(isWrong ? ["wrong: it disagrees with the finite difference"] : [])].join(", ");
-  button.setAttribute("aria-label", inWords);
-  button.title = inWords;
-  const number = step ? [make("span", "tile-step", String(step))] : [];
-  // In a small tile the number stands in the line of the symbol, where it covers nothing.
-  const text = make("span", "tile-text", make("span", "tile-symbol", ...withSubscripts(label), ...(tall ? [] : number)));
-  if (tall) text.append(make("span", "tile-name", kindOfPlace(view).shortNames[symbol] ?? ""));
-  const isNumber = matrix.data.length === 1;
-  if (!isNumber) text.append(make("span", "tile-shape", shape), make("span", "tile-norm", make("span", "norm-sign", "‖·‖ "), norm));
-  const picture = isNumber ? make("span", "tile-number", formatNumber(matrix.data[0], 4)) : bias ? "" : thumbnail(view, symbol, matrix, tall);
-  if (picture && !isNumber) {
-    const count = [matrix.rows, matrix.cols];
-    showsTokens(button, {...tokensOfTensor(view, symbol), count, cellAt: (row, col) => cellOfCanvas(picture, count, row, col)});
-  }
-  button.append(picture, text);
-  if (tall) button.append(...number);
-  button.addEventListener("click", () => setState({symbol}));
-  return button;
+    ...(wrong.has(symbol) ? ["wrong: it disagrees with the finite difference"] : [])].join(", ");
+  const picture = thumbnail(view, symbol, matrix), count = [matrix.rows, matrix.cols];
+  const button = build("button", {type: "button", class: wrong.has(symbol) ? "tile wrong" : "tile", "data-symbol": symbol, "data-key": `tile:${symbol}`,
+    "aria-label": inWords, title: inWords, onclick: () => setState({symbol})},
+    build("span", {class: "symbol"}, ...withSubscripts(label)),
+    build("span", {class: "tile-line"}, picture, step ? build("span", {class: "tile-step"}, String(step)) : null));
+  return showsTokens(button, {...tokensOfTensor(view, symbol), count, cellAt: (row, col) => cellOfCanvas(picture, count, row, col)});
 }
 
-/** The norm with three digits; where it needs a power of ten there is room for two, in the small tile of a bias for one. */
-function shortNorm(symbol, matrix) {
-  const norm = normOf(matrix);
-  if (norm >= 1e-3) return formatNumber(norm, 3);
-  return formatNumber(norm, isBias(symbol) ? 1 : 2);
-}
-
-const LONGEST = 4; // sides of a picture: a row of many features would be a line too thin to see
 const canvases = new Map(); // by symbol: to show a new one takes the browser longer than to draw on it
 
 /** A small picture of a matrix, on the canvas that showed the symbol before. */
-function thumbnail(view, symbol, matrix, tall) {
-  const [room, height] = tall ? [64, 46] : [28, 32];
+function thumbnail(view, symbol, matrix) {
   if (!canvases.has(symbol)) canvases.set(symbol, make("canvas", "thumbnail"));
-  const canvas = canvases.get(symbol);
+  const canvas = canvases.get(symbol), shape = matrix.cols / matrix.rows;
+  const width = Math.max(5, Math.min(PICTURE.width, Math.round(PICTURE.height * shape)));
+  const height = Math.max(4, Math.min(PICTURE.height, Math.round(PICTURE.width / shape)));
   canvas.setAttribute("aria-hidden", "true");
-  const shape = Math.max(1 / LONGEST, Math.min(LONGEST, matrix.cols / matrix.rows));
-  const width = Math.min(room, height * shape);
-  const kind = paintOf(view, symbol);
-  drawMatrix(canvas, matrix, {kind, scale: extent(matrix), mask: maskFor(view, symbol), width: Math.round(width), height: Math.round(width / shape)});
+  drawMatrix(canvas, matrix, {kind: paintOf(view, symbol), scale: extent(matrix), mask: maskFor(view, symbol), width, height});
   return canvas;
 }
 

@@ -27,10 +27,10 @@ function tellableStories() {
 function enterStop(id, number) {
   const stop = storyOf(id).stops[number];
   prepare(id, number);
-  setState({story: id, stop: number, ...PLAIN, ...stateOf(stop)});
+  setState({story: id, stop: number, panel: "step", ...PLAIN, ...stateOf(stop)});
   if (stop.do === "step") takeStep();
   showTargets(true);
-  if (stop.do === "sweep") sweepMap("backward");
+  if (stop.do === "sweep") sweepMap("backward", motionAllowed());
 }
 
 /** What the stop's texts are filled from. A step of the stop before is taken back. */

@@ -3,7 +3,7 @@
 import re
 
 from tests.explorer.browser import watched_page
-from tests.explorer.panels import CROSS, show
+from tests.explorer.pages import CROSS, show
 from tests.transformer.tiny import tiny_model
 from transformer.data import WordTokenizer
 from transformer.explore.translation import explain
@@ -48,8 +48,8 @@ PUT_IN = {  # what is done, and the directive that refuses it
 }
 
 
-def test_what_is_put_into_the_page_is_refused(browser, explorer_page):
-    page = watched_page(browser, explorer_page, [])
+def test_what_is_put_into_the_page_is_refused(browser, made):
+    page = watched_page(browser, made.path, [])
     refused = page.evaluate(f"""() => new Promise((resolve) => {{
         const directives = [];
         document.addEventListener("securitypolicyviolation", (event) => {{
@@ -64,9 +64,9 @@ def test_what_is_put_into_the_page_is_refused(browser, explorer_page):
     page.context.close()
 
 
-def test_a_page_with_an_element_added_to_its_file(browser, explorer_page, tmp_path):
+def test_a_page_with_an_element_added_to_its_file(browser, made, tmp_path):
     """The policy comes before everything that it shall hold for."""
-    html = explorer_page.read_text(encoding="utf-8")
+    html = made.path.read_text(encoding="utf-8")
     changed = tmp_path / "changed.html"
     changed.write_text(re.sub(r"(<noscript>|<title>)", r"<script>ran=1</script>\1", html), encoding="utf-8")
     problems = []
