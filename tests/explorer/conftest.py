@@ -50,9 +50,7 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
 # What the reader has chosen, on the page and in its panels, as it was at first.
 RESET = """(first) => {
-    showJacobian = false;
     Object.assign(trial, {key: null, by: 0.1});
-    flowKey = null;
     headsSymbol = "A";
     historyPlace = null;
     explorer.setState(first);

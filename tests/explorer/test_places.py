@@ -173,8 +173,7 @@ def test_a_sum_can_be_stepped_through(opened):
 def test_a_token_lights_up_wherever_it_plays_a_part(opened):
     show(opened, place=CROSS, symbol="A", panel="flow")
     opened.locator("#stage .grid[data-name=A] .labels.top > span").nth(2).hover()
-    forward = {"M", "K", "V", "R", "S", "A"}
-    assert set(data_of(opened, ".tile:has(.token-band)", "symbol")) == forward | {f"d{symbol}" for symbol in forward}
+    assert data_of(opened, "#stage .grid:has(.token-band)", "name") == ["S", "A"]
     assert set(opened.locator(".lit-token:not(.bar-cell)").all_text_contents()) == {"c"}
     opened.locator("#place h2").hover()
     assert opened.locator(".lit-token, .token-band").count() == 0
@@ -212,7 +211,6 @@ def test_the_selectors_and_the_switches(opened):
     assert opened.evaluate("explorer.value('A', 0, 1)") > 0
     show(opened, symbol="S")
     assert opened.locator(".formula.forward .formula-text").inner_text() == "S = R"
-    assert opened.locator("#panel .switched").count() == 2
 
 
 @pytest.mark.parametrize("symbol", ["K", "dY"])

@@ -29,11 +29,11 @@ FOLDERS = {
     # the application
     "draw": ("colour", "image", "focus", "grid"),
     "shell": ("places", "chosen", "texts", "state", "view", "address", "sentence"),
-    "stage": ("steps", "strip", "equations", "words", "motion", "sum", "tools", "fit", "stage", "verdict", "switched"),
+    "stage": ("steps", "strip", "equations", "words", "motion", "sum", "tools", "fit", "stage", "verdict"),
     "controls": ("controls",),
     # the views beside the stage, in the order of their tabs
     "panels": ("parts", "step", "softmax", "checks", "steps", "steps_words", "steps_curve", "steps_panel",
-               "heads", "flow_picture", "flow", "history"),
+               "heads", "flow", "history"),
     # the model as one picture
     "map": ("layout", "picture", "sweep", "zoom", "map"),
     # the caption that tells a story

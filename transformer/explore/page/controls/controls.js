@@ -4,7 +4,7 @@
 
 function renderPlace(container, view, verdict) {
   const heads = view.result.heads.map((_, head) => [head, String(head + 1)]);
-  const items = view.result.items.map((_, item) => [item, `${item + 1}: ${sentenceOf(item)}`]);
+  const items = view.result.items.map((_, item) => [item, `${item + 1}: ${session.items[item].source}`]);
   container.replaceChildren(
     build("h2", {title: view.place.path}, view.place.title), verdict.measured ? verdictText(view, verdict) : "",
     ...(view.place.kind === "attention" ? [segments("Head", "head", heads, view.state.head, (head) => setState({head}))] : []),
@@ -15,19 +15,12 @@ function renderPlace(container, view, verdict) {
       view.state.broken ?? "", (key) => setState({broken: key || null})));
 }
 
-/** What the reader has changed: a mistake, a switch, an edit. */
+/** What the reader has changed: a mistake, an edit. */
 function notesOn(view) {
   const broken = BREAKAGES.find(({key}) => key === view.state.broken);
   return [
     ...(broken ? [build("p", {class: "explanation"}, ...withSubscripts(broken.explanation(view.result.problem)))] : []),
-    ...(view.place.kind === "attention" ? switchedTexts(view) : []), ...(view.state.edit ? [editChip(view)] : [])];
-}
-
-/** The words of a batch item, for its entry in the menu. */
-function sentenceOf(item) {
-  const words = tokensOf(item).source.filter((token) => !/^<.+>$/.test(token));
-  const text = words.join(words.every((word) => word.length <= 1) ? "" : " "); // tokens that are single letters
-  return text.length > 42 ? `${text.slice(0, 40)}…` : text;
+    ...(view.state.edit ? [editChip(view)] : [])];
 }
 
 /** A group of radio buttons that looks like one bar. */

@@ -127,24 +127,11 @@ function formatter(matrix) {
   };
 }
 
-/** The colours of a kind, from the least value to the largest. */
-function colourBar(kind) {
-  const least = kind === "weight" ? 0 : -1;
-  const colours = Array.from({length: 11}, (_, n) => paint(kind, least + n / 10 * (1 - least), 1));
-  const bar = document.createElement("span");
-  bar.className = "legend-bar";
-  bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
-  return bar;
-}
-
 /** The colour bar of a scale, with its ends: an element. */
 function legend(kind, scale) {
-  const element = document.createElement("span");
-  element.className = "legend";
-  const bar = colourBar(kind);
-  const texts = kind === "weight" ? ["0", "1"] : [formatNumber(-scale, 2), formatNumber(scale, 2)];
-  element.append(texts[0], bar, texts[1]);
-  element.title = kind === "weight" ? "Attention weights: one hue, always from 0 to 1."
-    : "Centred on 0 and symmetric; the ends are the largest absolute value.";
-  return element;
+  const isWeight = kind === "weight", [least, most] = isWeight ? ["0", "1"] : [formatNumber(-scale, 2), formatNumber(scale, 2)];
+  const colours = Array.from({length: 11}, (_, n) => paint(kind, isWeight ? n / 10 : n / 5 - 1, 1));
+  return build("span", {class: "legend", title: isWeight ? "Attention weights: one hue, always from 0 to 1."
+    : "Centred on 0 and symmetric; the ends are the largest absolute value."},
+  least, build("span", {class: "legend-bar", style: `background: linear-gradient(to right, ${colours.join(", ")})`}), most);
 }

@@ -21,7 +21,7 @@
 //   heightOfLabels(labels, width) -> those of the names above columns of that width
 // The grid takes part in the tab order; the arrow keys, Home and End move a cursor among the cells; Enter is a click.
 
-const WITH_LABELS = 3; // pixels of a cell: below that no gap is drawn between cells
+const WITH_GAPS = 3; // pixels of a cell: in smaller ones no gap is drawn
 const LONGEST_LABEL = 6.2; // letters' heights that a name may be long before it is cut
 
 function grid(matrix, options) {
@@ -100,7 +100,7 @@ function labelsBeside(side, given, size) {
 
 function drawGrid(canvas, matrix, given, cursor) {
   const {highlight, size: {width, height, numbers}} = given;
-  const gap = Math.min(width, height) > WITH_LABELS ? 1 : 0;
+  const gap = Math.min(width, height) > WITH_GAPS ? 1 : 0;
   const context = drawMatrix(canvas, matrix, {...given, width: matrix.cols * width, height: matrix.rows * height, gap});
   if (highlight.length) drawVeil(context, highlight.map((part) => rectangleOf(part, matrix, width, height)), matrix.cols * width, matrix.rows * height);
   if (numbers) drawNumbers(context, matrix, given);

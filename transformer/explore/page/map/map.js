@@ -81,7 +81,7 @@ function fillBars() {
 
 /** Beside the picture: the place that is pointed at, else the chosen one, with its numbers; they tell the colours, too. */
 function mapHead() {
-  const number = (which, name) => build("span", {class: "map-number"},
+  const number = (which, name) => build("span", {},
     build("span", {class: `swatch ${which}`}), ` ${name} `, build("b", {class: `norm ${which}`}));
   const sweep = (direction, text) => build("button", {class: "small", type: "button", "data-key": `map:${direction}`,
     onclick: () => sweepMap(direction, motionAllowed())}, text);

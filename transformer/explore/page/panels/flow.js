@@ -1,14 +1,15 @@
 "use strict";
 // The view of the flow: which query token sends gradient to which key token; in cross-attention, which target token to which
-// source token. Either can be chosen: what a query sends, who sends to a key.
+// source token. The lines of the chosen query stand out.
 //
 //   forward: Kⱼ = Mⱼ W_K + b_K, Vⱼ = Mⱼ W_V + b_V    so here: dMⱼ = dKⱼ W_Kᵀ + dVⱼ W_Vᵀ, summed over the heads
 //   forward: Rᵢⱼ = Qᵢ·Kⱼ, Oᵢ = Σⱼ Aᵢⱼ Vⱼ            so here: dKⱼ = Σᵢ dRᵢⱼ Qᵢ,  dVⱼ = Σᵢ Aᵢⱼ dOᵢ
 //
 // So dMⱼ is a sum of vectors, one for each query i: dRᵢⱼ Qᵢ W_Kᵀ through the key, Aᵢⱼ dOᵢ W_Vᵀ through the value.
 
-let flowKey = null; // the view's own choice: a key token's place; null: the query token of the state is chosen
-const MOST_WORDS = 8; // lines of the table below the picture
+const THINNEST = 0.02; // of the widest line: what is less is not drawn
+const MOST_LINES = 300; // of other tokens than the chosen one: more would be a blot
+const [LEFT, RIGHT, LINE_HEIGHT] = [125, 275, 24]; // where the lines begin and end, and the height of a token
 const flows = new WeakMap(); // by result: choosing a token computes none anew
 
 /** What the queries of a head send, as a factor for each pair (T×S) and a vector for each query (T×D). */
@@ -50,57 +51,54 @@ function addScaled(sum, factor, vector) {
   for (let d = 0; d < sum.length; d++) sum[d] += factor * vector[d];
 }
 
-/** The token whose lines stand out: {side: "query" or "key", place}. */
-function chosenToken({state, labels}) {
-  return flowKey !== null && flowKey < labels.key.length ? {side: "key", place: flowKey} : {side: "query", place: state.row};
-}
-
-function chooseToken(side, place) {
-  flowKey = side === "key" ? place : null;
-  setState(side === "key" ? {} : {row: place});
-}
-
 function renderFlow(container, view) {
-  const {attention, result, labels} = view;
+  const {attention, result, labels, state: {row}} = view;
   if (!flows.has(result)) flows.set(result, flowOf(result.heads));
-  const flow = flows.get(result), chosen = chosenToken(view);
-  const memory = result.problem.selfAttention ? "dX" : "dM";
+  const flow = flows.get(result), memory = result.problem.selfAttention ? "dX" : "dM";
   const expected = addAll(result.heads.flatMap((head) => [head.dXk, head.dXv])); // by the backward pass of the page
-  const sizes = norms(flow.total), most = Math.max(...flow.sumOfNorms);
-  const column = {kind: "gradient", low: 0, high: most};
+  const bars = (label, high, columns) => [build("h3", {}, label), barTable({label, labels: labels.key, side: attention.keys,
+    columns: columns.map(([symbol, name, values, id]) => ({symbol, name, values, id, kind: "gradient", low: 0, high}))})];
   container.append(
     build("p", {}, `Each ${attention.queries} token i sends one vector of gradient to each ${attention.keys} token j: dRᵢⱼ Qᵢ `, ...withSubscripts("W_Kᵀ"),
       " through its key and Aᵢⱼ dOᵢ ", ...withSubscripts("W_Vᵀ"), " through its value, in every head. The lines are the norms of their sum."),
-    flowPicture(flow.both, chosen, view), flowWords(flow, chosen, view), build("h3", {}, `What arrives at each ${attention.keys} token`),
-    barTable({label: `What arrives at each ${attention.keys} token`, labels: labels.key, side: attention.keys, columns: [
-      {symbol: "sent", name: "sum of norms", values: flow.sumOfNorms, ...column},
-      {symbol: `${memory}ⱼ`, id: "arrived", name: "norm of the sum", values: sizes, ...column}]}),
+    flowPicture(flow.both, view),
+    ...bars(`What “${labels.query[row]}” sends`, extent(flow.both), ["both", "keys", "values"].map((way) => [way, "", Array.from(flow[way].row(row))])),
+    ...bars(`What arrives at each ${attention.keys} token`, Math.max(...flow.sumOfNorms),
+      [["sent", "sum of norms", flow.sumOfNorms], [`${memory}ⱼ`, "norm of the sum", norms(flow.total), "arrived"]]),
     verdictOnFlow(flow, expected, memory));
 }
 
-/** What the chosen token sends, or who sends to it: largest first. */
-function flowWords({keys, values, both}, {side, place}, {labels}) {
-  const sends = side === "query";
-  const token = labels[side][place], others = labels[sends ? "key" : "query"];
-  const normOfPair = (matrix, other) => (sends ? matrix.at(place, other) : matrix.at(other, place));
-  const order = [...others.keys()].filter((other) => normOfPair(both, other) > 0)
-    .sort((a, b) => normOfPair(both, b) - normOfPair(both, a));
-  if (order.length === 0) {
-    return build("p", {}, sends ? `“${token}” sends nothing: no gradient reaches its output.`
-      : `Nobody sends to “${token}”: no query that gets a gradient may attend to it.`);
+/** Two columns of tokens and lines between them, as wide as the norm of the gradient; a click chooses the query. */
+function flowPicture(matrix, {labels, attention, state: {row}}) {
+  const y = (n) => 40 + LINE_HEIGHT * n;
+  const lines = flowLines(matrix, row).map(({i, j, share}) => inSvg("path", {
+    d: `M ${LEFT} ${y(i)} C ${(LEFT + RIGHT) / 2} ${y(i)} ${(LEFT + RIGHT) / 2} ${y(j)} ${RIGHT} ${y(j)}`, "stroke-width": share * LINE_HEIGHT / 3,
+    class: i === row ? "line chosen" : "line"}, inSvg("title", {}, `${labels.query[i]} to ${labels.key[j]}: ${formatNumber(matrix.at(i, j))}`)));
+  const text = (x, height, end, content, more = {}) => inSvg("text", {x, y: height, "text-anchor": end, "dominant-baseline": "middle", ...more}, content);
+  const queries = labels.query.map((token, place) => standsFor(text(LEFT - 8, y(place), "end", shorten(token),
+    {class: place === row ? "query chosen" : "query", onclick: () => setState({row: place})}), {side: attention.queries, place}));
+  const keys = labels.key.map((token, place) => standsFor(text(RIGHT + 8, y(place), "start", shorten(token)), {side: attention.keys, place}));
+  return inSvg("svg", {class: "flow-lines", viewBox: `0 0 400 ${y(Math.max(matrix.rows, matrix.cols))}`, role: "img",
+    "aria-label": `The strongest gradients from ${attention.queries} tokens to ${attention.keys} tokens`},
+  text(LEFT - 8, 12, "end", attention.queries, {class: "side"}), text(RIGHT + 8, 12, "start", attention.keys, {class: "side"}), ...lines, ...queries, ...keys);
+}
+
+/** [{i, j, share of the widest}]: those of the chosen query last, so that they lie on top. */
+function flowLines(matrix, row) {
+  const most = extent(matrix), lines = [];
+  for (let i = 0; i < matrix.rows; i++) {
+    for (let j = 0; j < matrix.cols; j++) {
+      const share = most > 0 ? matrix.at(i, j) / most : 0;
+      if (share >= THINNEST) lines.push({i, j, share});
+    }
   }
-  const most = normOfPair(both, order[0]);
-  const rows = order.slice(0, MOST_WORDS).map((other) => build("tr", {"data-place": other},
-    build("th", {scope: "row"}, others[other]),
-    ...[both, keys, values].map((matrix) => normOfPair(matrix, other))
-      .map((norm) => build("td", {"data-value": norm}, formatNumber(norm, 3))),
-    build("td", {class: "length-box"},
-      build("span", {class: "length", style: `width: ${(100 * normOfPair(both, other)) / most}%`}))));
-  const head = [sends ? "to" : "from", "in all", "key", "value", ""].map(headCell);
-  const table = tableOf({class: "flow-words"}, head, rows);
-  const some = order.length > MOST_WORDS ? `: the largest ${MOST_WORDS} of ${order.length}` : "";
-  table.prepend(build("caption", {}, sends ? `What “${token}” sends${some}` : `Who sends to “${token}”${some}`));
-  return table;
+  const others = lines.filter(({i}) => i !== row).sort((a, b) => a.share - b.share).slice(-MOST_LINES);
+  return [...others, ...lines.filter(({i}) => i === row)];
+}
+
+function shorten(token) {
+  const letters = [...token];
+  return letters.length > 14 ? `${letters.slice(0, 13).join("")}…` : token;
 }
 
 function verdictOnFlow({total}, expected, memory) {

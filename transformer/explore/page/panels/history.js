@@ -9,12 +9,10 @@ const historyOf = ({attention, state}) => attention.history.map(({step, weights,
 
 function renderHistory(container, view) {
   const checkpoints = historyOf(view);
-  if (checkpoints.length === 0) {
-    container.append(build("p", {}, "This page has no history: it was not made from a run with several checkpoints."));
-    return;
-  }
-  if (hasOtherTexts(view)) {
-    container.append(...historyOfOtherTexts(view));
+  const {source, target} = openingTexts(view.state.item), {source: read, target: asked} = session.items[view.state.item];
+  if (checkpoints.length === 0 || read !== source || asked !== target) {
+    container.append(build("p", {}, checkpoints.length === 0 ? "This page has no history: it was not made from a run with several checkpoints."
+      : `The checkpoints of the training read “${source}” → “${target}”: of another text there is no history.`));
     return;
   }
   const scale = Math.max(...checkpoints.map(({dS}) => extent(dS))); // one for all: what pales has been learnt
@@ -39,18 +37,6 @@ function renderHistory(container, view) {
       columns: [{symbol: "‖dS‖", name: "", values: sizes, kind: "gradient", low: 0, high: Math.max(...sizes)}]}),
     build("p", {class: "note"}, "At each checkpoint the model read this sentence with the weights that it had then. All dS are on one scale.",
       changes === "" ? "" : ` The history is that of the run; in the rest of the page ${changes}.`));
-}
-
-/** The checkpoints have read the sentence of the page, not one that a reader typed. */
-function hasOtherTexts({session, state: {item}}) {
-  const {source, target} = openingTexts(item);
-  return session.items[item].source !== source || session.items[item].target !== target;
-}
-
-function historyOfOtherTexts({state: {item}}) {
-  const {source, target} = openingTexts(item);
-  return [build("p", {}, `The checkpoints of the training read “${source}” → “${target}”: of another text there is no history.`),
-    build("button", {type: "button", class: "small", "data-key": "history:back", onclick: () => setState({source, target})}, "Back to that sentence")];
 }
 
 function pairOf({step, A, dS}, scale, view) {

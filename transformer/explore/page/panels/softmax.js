@@ -1,21 +1,18 @@
 "use strict";
-// The softmax panel: one query row i of A = softmax(S̄) and of its backward, as bars over the keys.
+// The view of the softmax: one query row i of A = softmax(S̄) and of its backward, as bars over the keys.
 //
 //   forward: A = exp(S̄) / Σⱼ exp(S̄)    so here: dS = J dA with J = diag(a) − a aᵀ, which is a∘(dA − D) with D = a·dA
 
-let showJacobian = false; // the panel's own choices
-const trial = {key: null, by: 0.1}; // a score is raised by so much: that of a key, or (null) of the key with the largest |dS|
+const trial = {key: null, by: 0.1}; // the view's own choice: a score is raised by so much: that of a key, or (null) of the key with the largest |dS|
 
-/** Row `i` of the softmax: arrays over the keys, the number D, the Jacobian, and its product with dA. */
+/** Row `i` of the softmax: arrays over the keys, the number D, and how far dS is from A∘(dA − D). */
 function softmaxRow(head, i) {
   const [A, dA, dS] = [head.A, head.dA, head.dS].map((matrix) => Array.from(matrix.row(i)));
   const sum = (terms) => terms.reduce((total, x) => total + x, 0);
   const D = sum(A.map((a, j) => a * dA[j]));
-  const jacobian = makeMatrix(A.length, A.length, (j, k) => (j === k ? A[j] : 0) - A[j] * A[k]);
-  const product = A.map((_, j) => sum(dA.map((x, k) => jacobian.at(j, k) * x)));
-  const difference = Math.max(...product.map((x, j) => Math.abs(x - dS[j])));
+  const difference = Math.max(...dS.map((x, j) => Math.abs(x - A[j] * (dA[j] - D))));
   const size = sum(A.map((a, j) => a * (Math.abs(dA[j]) + Math.abs(D)))); // of the terms that cancel in the sum of dS
-  return {A, dA, dS, D, jacobian, product, difference, size, sum: sum(dS)};
+  return {A, dA, dS, D, difference, size, sum: sum(dS)};
 }
 
 const SOFTMAX_ORDER = ["A", "dA", "D", "dS"];
@@ -30,19 +27,18 @@ function renderSoftmax(container, view) {
   const {state: {row: i}, head, labels, mask} = view;
   const row = softmaxRow(head, i), known = knownIn(view);
   const masked = labels.key.map((_, j) => mask !== null && mask.at(i, j) === 0);
-  const bars = build("div", {}), said = build("output", {class: "trial-says"});
+  const bars = build("div", {}), said = build("output");
   const show = () => {
     bars.replaceChildren(softmaxBars(view, row, masked, known));
     said.replaceChildren(...trialInWords(row, labels.key));
   };
   show();
-  container.append(bars, rowChooser(labels, i), build("ol", {class: "row-steps"}, ...readingOf(row, masked, labels, i).slice(0, known)));
+  container.append(build("h3", {}, `Row ${labels.query[i]}`), bars, build("ol", {class: "row-steps"}, ...readingOf(row, masked, labels, i).slice(0, known)));
   if (known < SOFTMAX_ORDER.length) return;
   container.append(...factsOfRow(row, masked));
   if (!specialRow(row, masked)) {
     container.append(build("div", {class: "trial"}, build("h3", {}, "Try it: why D is subtracted"), trialControls(row, masked, labels.key, show), said));
   }
-  container.append(jacobianSwitch(), ...(showJacobian ? jacobianView(view, row) : []));
 }
 
 /** Weights, their gradient with the line D, and the weight times how far it is from that line. */
@@ -152,46 +148,6 @@ function trialInWords(row, keys) {
     line("dS says", row.A[key] * (row.dA[key] - row.D) * by, "A·(dA − D) times the step; the smaller the step, the closer"),
     line("without − D", row.A[key] * row.dA[key] * by, "A·dA times the step: what the other keys lose is forgotten"),
   ];
-}
-
-function rowChooser({query}, chosen) {
-  const choose = (row) => setState({row});
-  const select = build("select",
-    {id: "softmax-row", "data-key": "softmax:row", onchange: (event) => choose(Number(event.target.value))},
-    ...query.map((name, i) => build("option", {value: i}, name)));
-  select.value = String(chosen);
-  const step = (row, sign, name) => build("button", {type: "button", class: "small", "data-key": `softmax:${name}`,
-    "aria-label": `${name} query row`, disabled: query[row] === undefined, onclick: () => choose(row)}, sign);
-  return build("div", {class: "panel-controls"}, build("label", {for: "softmax-row"}, "Query row"),
-    step(chosen - 1, "‹", "previous"), select, step(chosen + 1, "›", "next"));
-}
-
-function jacobianSwitch() {
-  const toggle = (event) => {
-    showJacobian = event.target.checked;
-    setState({});
-  };
-  const box = build("input", {type: "checkbox", "data-key": "softmax:jacobian", checked: showJacobian, onchange: toggle});
-  return build("label", {class: "panel-controls"}, box, " Show the Jacobian, and that it gives the same");
-}
-
-/** J · dA, beside dS. */
-function jacobianView(view, row) {
-  const {labels: {key}} = view, tokens = {rows: axisOfTokens(view, "key"), cols: null};
-  const column = (values) => new Matrix(values.length, 1, Float64Array.from(values));
-  const scale = Math.max(...[row.product, row.dS].map((values) => extent({data: values})));
-  const parts = [["J = diag(a) − a aᵀ", row.jacobian, {kind: "value", colLabels: key, tokens: {...tokens, cols: tokens.rows}}],
-    ["dA", column(row.dA), {}], ["J · dA", column(row.product), {scale}], ["dS", column(row.dS), {scale}]];
-  const side = Math.max(3, Math.min(18, Math.floor(180 / key.length)));
-  const right = isRounding(row.difference, row.size);
-  const same = fact(right, "The largest difference between J · dA and dS is ", exactNumber(row.difference),
-    right ? `. J has ${key.length}² entries; A∘(dA − D) needs none of them.` : ": dS is not the softmax's gradient.");
-  same.dataset.fact = "jacobian";
-  return [
-    build("p", {class: "note"}, asShown(view, "∂Aⱼ/∂S̄ₖ = Aⱼ (1 − Aⱼ) where j = k, and −Aⱼ Aₖ elsewhere; dS = J dA, since J is its own transpose.")),
-    build("div", {class: "equation"}, ...parts.map(([title, matrix, options]) => (
-      build("div", {class: "part", "data-part": title}, grid(matrix, {name: title, kind: "gradient", rowLabels: key, colLabels: [""], tokens, caption: title, bare: true,
-        size: {width: side, height: side}, ...options}))))), same];
 }
 
 PANELS.push({id: "softmax", title: "Softmax", kinds: ["attention"], render: renderSoftmax});

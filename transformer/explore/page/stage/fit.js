@@ -9,9 +9,9 @@
 // The parts stand in one line, or in as many as there must be. First all numbers are tried, then images whose cells are as
 // large as fits; a column of few cells keeps its numbers beside images. What would be too small to read scrolls instead.
 
-const CELL = {least: 2, most: 26, ofScrolling: 12, ofNumber: 1.35, rowHeight: 1.15}; // the latter two in letters' heights
+const CELL = {least: 2, most: 26, ofScrolling: 12, ofNumber: 1.35, rowHeight: 1.5}; // the latter two in letters' heights
 const LEGIBLE = 24; // of the score: with less, the stage scrolls
-const CAPTION = 3.6; // letters' heights above and below a grid: its caption, its colour bar and the gap to the next line
+const CAPTION = 3.2; // letters' heights above and below a grid: its caption, its colour bar and the gap to the next line
 const LEGEND = 9.5; // letters' heights that the colour bar below a grid takes
 const LINE = 12; // what another line costs, in tenths of a pixel of a cell
 const FEW_COLUMNS = 3, MOST_COLUMNS = 24; // with numbers in any case; without them
@@ -52,7 +52,7 @@ function sizesWith(measured, lines, room, letter, widthOf) {
   const sizes = measured.map((part) => {
     const width = widthOf(part);
     const height = Math.floor((high - heightOfLabels(part.colLabels, width)) / part.matrix.rows);
-    return {width, height: Math.min(height, CELL.most, Math.max(2 * width, CELL.rowHeight * letter))};
+    return {width, height: Math.min(height, CELL.most, Math.max(2 * width, (part.isNamed ? CELL.rowHeight : 1) * letter))};
   });
   if (sizes.some(({width, height}) => height < CELL.least || width === Infinity)) return null;
   const widths = sizes.map(({width}, n) => measured[n].sign + Math.max(LEGEND * letter, measured[n].matrix.cols * width + measured[n].beside));

@@ -67,7 +67,7 @@ function drawEquation(container, view, worked) {
   const letters = (part) => part.signs.join(" ").replace("_", "").length;
   const {clientWidth: width, clientHeight: height} = container;
   const sizes = fittedSizes(drawn.map((part) => ({matrix: part.matrix, rowLabels: part.rowLabels ?? indices(part.matrix.rows),
-    colLabels: part.colLabels ?? indices(part.matrix.cols), sign: letters(part) * 0.75 * rem() + 12})), {width, height});
+    colLabels: part.colLabels ?? indices(part.matrix.cols), sign: letters(part) * 0.6 * rem() + 10})), {width, height});
   container.replaceChildren(...drawn.map((part, n) => build("div", {class: "part"},
     ...(part.signs.length ? [build("span", {class: "operator"}, ...withSubscripts(part.signs.join(" ")))] : []),
     gridOfPart(view, {...part, size: sizes[n]}))));

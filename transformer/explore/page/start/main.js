@@ -54,24 +54,17 @@ function renderTabs(view) {
 }
 
 function tabOf({id, title}, selected) {
-  const tab = make("button", "tab", title);
-  Object.assign(tab, {type: "button", id: `tab-${id}`, tabIndex: selected ? 0 : -1});
-  tab.dataset.key = `tab:${id}`;
-  tab.setAttribute("role", "tab");
-  tab.setAttribute("aria-controls", "panel");
-  tab.setAttribute("aria-selected", String(selected));
-  tab.addEventListener("click", () => setState({panel: id}));
-  tab.addEventListener("keydown", (event) => {
+  const press = (event) => {
     const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
     if (!step) return;
     event.preventDefault();
-    const panels = panelsOf(currentView());
-    const place = panels.findIndex((panel) => panel.id === id);
+    const panels = panelsOf(currentView()), place = panels.findIndex((panel) => panel.id === id);
     const next = panels[(place + step + panels.length) % panels.length];
     setState({panel: next.id});
     document.getElementById(`tab-${next.id}`).focus();
-  });
-  return tab;
+  };
+  return build("button", {type: "button", class: "tab", id: `tab-${id}`, tabindex: selected ? "0" : "-1", "data-key": `tab:${id}`, role: "tab",
+    "aria-controls": "panel", "aria-selected": String(selected), onclick: () => setState({panel: id}), onkeydown: press}, title);
 }
 
 /** The menus of the theme and of the size of the text. */

@@ -43,7 +43,6 @@ const STORY_WORDS = {
   root: (scene, subject) => Math.sqrt(headOf(scene, subject).Q.cols),
   // what its numbers say
   above: (scene, subject) => (costsMore(scene, subject) ? "above" : "below"),
-  moves: (scene, subject) => (costsMore(scene, subject) ? "raises" : "lowers"),
   cost: (scene, subject) => 0.01 * Math.abs(subjectEntry(scene, subject, "dA", subject.key)),
   raises: bySign("dS", "lowers", "raises"),
   rise: bySign("dA", "rise", "fall"),
