@@ -142,13 +142,13 @@ function drawNumbers(context, matrix, {kind, scale, mask, highlight, size: {widt
   }
 }
 
-/** Where cells have no room for numbers, that of a cell stands beside it. */
+/** Where cells have no room for numbers, that of a cell stands below it, or above: its row stays in sight. */
 function drawTag(context, {row, col}, matrix, {size: {width, height}}) {
   const text = formatNumber(matrix.at(row, col), 3), [wide, high] = [widthOf(text) + 8, 1.25 * rem()];
-  if (matrix.cols * width < 2 * wide && matrix.rows * height < 2 * high) return; // it would hide the whole
-  const right = (col + 1) * width + 4;
-  const x = right + wide <= matrix.cols * width ? right : Math.max(0, col * width - 4 - wide);
-  const y = Math.max(0, Math.min(matrix.rows * height - high, (row + 0.5) * height - high / 2));
+  if (matrix.cols * width < wide || matrix.rows * height < 2 * high) return; // there is no room for it
+  const x = Math.max(0, Math.min(matrix.cols * width - wide, (col + 0.5) * width - wide / 2));
+  const below = (row + 1) * height + 3;
+  const y = below + high <= matrix.rows * height ? below : row * height - 3 - high;
   context.fillStyle = cssColour(SURFACE[themeName()]);
   context.fillRect(x, y, wide, high);
   Object.assign(context, {font: `${rem()}px ${FONT}`, textAlign: "left", textBaseline: "middle", fillStyle: MARK[themeName()]});
