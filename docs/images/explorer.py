@@ -24,7 +24,8 @@ PICTURES = {
     "explorer_strip.png": (f"explorer.setState({{{CROSS}, story: null}})", ""),
     "explorer_softmax.png": ("explorer.setState({panel: 'softmax'})", "#side"),
     "explorer_steps.png": ("explorer.setState({panel: 'steps'}), takeSteps(20)", "#side"),
-    "explorer_broken.png": ("backToTrained(), explorer.setState({broken: 'rowsum', panel: 'checks'})", ""),
+    "explorer_broken.png": (
+        "backToTrained(), setState({broken: 'rowsum', panel: 'checks'}), checksOf(currentView()), redraw()", ""),
 }
 
 

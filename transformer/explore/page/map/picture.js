@@ -25,7 +25,7 @@ function rowFrame({name, y, base, layers, end}, {density: {norm, between}}) {
   const layerFrame = ({layer, x, width}) => [
     inSvg("rect", {class: "layer", x: x - around, y, width: width + 2 * around, height: base - y + 3, rx: 6}),
     inSvg("text", {class: "layer-name", x: x + 2, y: y + 12}, tight ? String(layer + 1) : `layer ${layer + 1}`)];
-  return [...layers.flatMap(layerFrame), ...(tight && layers[0]?.x < 60 ? [] : [inSvg("text", {class: "row-name", x: 2, y: y + 12}, name)]),
+  return [...layers.flatMap(layerFrame), ...(tight && layers[0]?.x < 70 ? [] : [inSvg("text", {class: "row-name", x: 2, y: y + 12}, name)]),
     inSvg("path", {class: "base", d: `M 2 ${base + 0.5} H ${end - 2}`})];
 }
 

@@ -59,7 +59,7 @@ function checkTable(lines, view) {
     ...(byEngine ? [engine === null ? build("td", {}, "–") : number({"data-engine": "error"}, engine, 2)] : []),
     ...(here === null ? [build("td", {colspan: "3"}, "not measured")]
       : [number({"data-here": "error"}, here.error, 2, checkMark(here.ok, here.ok ? "right:" : "wrong:"), " "),
-        number({"data-here": "analytic"}, here.analytic, 3), number({"data-here": "numeric"}, here.numeric, 3)])));
+        number({"data-here": "analytic"}, here.analytic, 2), number({"data-here": "numeric"}, here.numeric, 2)])));
   const head = ["", ...(byEngine ? ["engine"] : []), byEngine ? "here" : "error", "gradient", "measured"];
   return tableOf({class: "checks"}, head.map(headCell), rows);
 }

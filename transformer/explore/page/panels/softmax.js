@@ -48,10 +48,10 @@ function softmaxBars({labels, attention, state}, row, masked, known) {
   const usual = currentResult(PLAIN).heads[state.head].dS.row(state.row); // a switch that takes dS away makes its bars small
   const line = known > 2 ? {line: row.D} : {};
   return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys,
-    chosen: told.story !== null ? told.subject.key : largestGradient(row), columns: [
+    chosen: state.story !== null && told.subject ? told.subject.key : largestGradient(row), columns: [
     {symbol: "A", name: "weights", values: row.A, kind: "weight", low: 0, high: most, ...(all ? {marks: afterTrial(row).A} : {})},
     ...(known > 1 ? [{symbol: "dA", name: known > 2 ? "and D" : "", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), ...line}] : []),
-    ...(all ? [{symbol: "dS", name: "A·(dA − D)", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])}] : []),
+    ...(all ? [{symbol: "dS", name: "", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])}] : []),
   ]});
 }
 
