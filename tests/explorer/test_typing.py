@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.explorer.pages import WORDS, show, state
@@ -27,22 +26,6 @@ def path(tmp_path_factory):
 @pytest.fixture
 def page(path, share_page):
     return share_page(path, reduced_motion=True)
-
-
-# ------------------------------------------------------------------ opening
-
-
-def test_the_page_opens_at_the_loss(page):
-    """In sight without scrolling, and at the token that costs most."""
-    assert state(page, "place") == "output"
-    assert page.evaluate("document.getElementById('loss').getBoundingClientRect().bottom < innerHeight / 2")
-    losses = np.array(page.evaluate("explorer.matrix('L')"))[:, 0]
-    row, cell, symbol = state(page, "row", "cell", "symbol")
-    assert (symbol, cell["row"]) == ("P", row)  # where the story begins
-    gradient = np.array(page.evaluate("explorer.matrix('dZ')"))
-    assert losses[row] > losses.mean()
-    assert gradient[row, cell["col"]] == gradient[row].min()  # of the token that is asked for
-    assert page.locator("#panel .worked").is_visible()
 
 
 # ------------------------------------------------------------------ typing

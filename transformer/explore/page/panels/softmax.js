@@ -18,9 +18,9 @@ function softmaxRow(head, i) {
 const SOFTMAX_ORDER = ["A", "dA", "D", "dS"];
 
 /** How much of it is shown: a story shows nothing before it has come to it. */
-function knownIn({state: {symbol, story}}) {
+function knownIn({state: {symbol}}) {
   const known = SOFTMAX_ORDER.indexOf(symbol);
-  return story === null || known < 0 ? SOFTMAX_ORDER.length : known + 1;
+  return !isTold() || known < 0 ? SOFTMAX_ORDER.length : known + 1;
 }
 
 function renderSoftmax(container, view) {
@@ -48,7 +48,7 @@ function softmaxBars({labels, attention, state}, row, masked, known) {
   const usual = currentResult(PLAIN).heads[state.head].dS.row(state.row); // a switch that takes dS away makes its bars small
   const line = known > 2 ? {line: row.D} : {};
   return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys,
-    chosen: state.story !== null && told.subject ? told.subject.key : largestGradient(row), columns: [
+    chosen: isTold() ? told.subject.key : largestGradient(row), columns: [
     {symbol: "A", name: "weights", values: row.A, kind: "weight", low: 0, high: most, ...(all ? {marks: afterTrial(row).A} : {})},
     ...(known > 1 ? [{symbol: "dA", name: known > 2 ? "and D" : "", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), ...line}] : []),
     ...(all ? [{symbol: "dS", name: "", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])}] : []),

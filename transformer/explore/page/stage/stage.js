@@ -14,7 +14,7 @@ function renderStage(container, view) {
     const size = `${width} ${height}`;
     if (renderStage.size !== undefined && renderStage.size !== size) {
       renderStage(container, currentView());
-      if (state.story !== null && told.subject !== null) showTargets(true);
+      if (isTold()) showTargets(true);
     }
     renderStage.size = size;
   });

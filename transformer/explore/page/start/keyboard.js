@@ -19,6 +19,5 @@ const focusedKey = () => document.activeElement?.dataset.key;
 /** Give the focus back to the element with that key, if the redraw took it away. */
 function restoreFocus(key) {
   if (!key || focusedKey() === key) return;
-  const successor = [...document.querySelectorAll("[data-key]")].find((element) => element.dataset.key === key);
-  successor?.focus({preventScroll: true});
+  document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({preventScroll: true});
 }

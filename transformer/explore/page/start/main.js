@@ -15,7 +15,7 @@ function redraw() {
   renderTabs(view);
   sayCell(view);
   keepHighlight();
-  if (state.story !== null && told.subject !== null) showTargets(false);
+  if (isTold()) showTargets(false);
   restoreFocus(key);
   document.querySelector("#strip [aria-current]").scrollIntoView({block: "nearest", inline: "nearest"});
   measureWhenIdle(view, showMeasured);
@@ -27,7 +27,7 @@ function showMeasured() {
   const view = currentView();
   renderPlace(document.getElementById("place"), view, verdictOf(view));
   renderTabs(view);
-  if (state.story !== null && told.subject !== null) showTargets(false); // what the story points at has been drawn anew
+  if (isTold()) showTargets(false); // what the story points at has been drawn anew
   restoreFocus(key);
 }
 

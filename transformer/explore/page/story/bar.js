@@ -4,18 +4,15 @@
 // How to use:
 //   renderStory(container, view)   in every redraw; the caption's elements are made once, and then brought up to date
 
-const storyBar = {container: null, parts: null};
+const partOfStory = (name) => document.querySelector(`#story .story-${name}`);
 
 function renderStory(container, view) {
-  if (storyBar.container !== container) {
-    container.replaceChildren(...makeBar());
-    Object.assign(storyBar, {container, parts: (name) => container.querySelector(`.story-${name}`)});
-  }
+  if (container.children.length === 0) container.replaceChildren(...makeBar());
   followStory(view);
-  const open = view.state.story !== null && told.subject !== null;
+  const open = isTold();
   container.hidden = tellableStories().length === 0;
-  storyBar.parts("bar").hidden = !open;
-  storyBar.parts("open").hidden = open;
+  partOfStory("bar").hidden = !open;
+  partOfStory("open").hidden = open;
   document.getElementById("strip").classList.toggle("ahead", open && !isGradient(view.state.symbol) && view.place.kind === "attention");
   if (open) showStop();
   else pointAt([], view, false);
@@ -36,7 +33,7 @@ function makeBar() {
 
 function closeBar() {
   leaveStory();
-  storyBar.parts("open").focus();
+  partOfStory("open").focus();
 }
 
 /** With the focus in the bar the arrows lead through the story, not along the strip. */
@@ -45,21 +42,20 @@ function pressOnBar(event) {
   const button = {ArrowLeft: "back", ArrowRight: "forward", Escape: "skip"}[event.key];
   if (!button) return;
   event.preventDefault();
-  if (!storyBar.parts(button).disabled) storyBar.parts(button).click();
+  if (!partOfStory(button).disabled) partOfStory(button).click();
 }
 
 function showStop() {
   const story = storyOf(told.story), stop = story.stops[told.stop];
-  const {parts} = storyBar;
   const stories = tellableStories();
-  parts("choice").replaceChildren(...stories.map(({id, title}) => build("option", {value: id, selected: id === told.story}, title)));
-  parts("count").textContent = `${told.stop + 1} of ${story.stops.length}`;
-  setCaption(parts("text"), captionOfStop(story, stop));
-  parts("offers").replaceChildren(...offersOf(stop));
-  parts("back").disabled = told.stop === 0;
+  partOfStory("choice").replaceChildren(...stories.map(({id, title}) => build("option", {value: id, selected: id === told.story}, title)));
+  partOfStory("count").textContent = `${told.stop + 1} of ${story.stops.length}`;
+  setCaption(partOfStory("text"), captionOfStop(story, stop));
+  partOfStory("offers").replaceChildren(...offersOf(stop));
+  partOfStory("back").disabled = told.stop === 0;
   const last = told.stop === story.stops.length - 1;
-  parts("forward").disabled = last;
-  parts("skip").textContent = last ? "Done" : "Skip";
+  partOfStory("forward").disabled = last;
+  partOfStory("skip").textContent = last ? "Done" : "Skip";
 }
 
 /** Unless it is there already: a screen reader would say it again. */

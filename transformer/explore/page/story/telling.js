@@ -13,6 +13,9 @@ let asked = location.hash; // the address that the page was opened with, or that
 addEventListener("hashchange", () => { asked = location.hash; });
 const STORY_STEP = {rule: "sgd", rate: 0.05};
 
+/** Whether a story is told at this moment. */
+const isTold = () => state.story !== null && told.subject !== null;
+
 const storyOf = (id) => page.stories.find((story) => story.id === id) ?? null;
 
 let tellable = {sentence: null, stories: []}; // of a sentence, since every redraw asks
