@@ -80,10 +80,10 @@ function heightOfLabels(labels, width) {
   return Math.ceil(turned.length ? Math.min(LONGEST_LABEL * rem(), widest(turned)) + 6 : 1.4 * rem());
 }
 
-/** The names at a side: all that there is room for, and in any case that of the chosen cell. */
+/** The names at a side: all that there is room for, and in any case that of the chosen cell, or of what made it. */
 function labelsBeside(side, given, size) {
-  const [labels, axis, chosen] = side === "top" ? [given.colLabels, given.tokens.cols, given.selected?.col]
-    : [given.rowLabels, given.tokens.rows, given.selected?.row];
+  const [labels, axis, at] = side === "top" ? [given.colLabels, given.tokens.cols, "col"] : [given.rowLabels, given.tokens.rows, "row"];
+  const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find((index) => index >= 0);
   const turned = (text, n) => side === "top" && isTurned(text, n, size);
   const needed = side === "left" ? 1.15 * rem() : Math.max(...labels.map((text, n) => (turned(text, n) ? 1.15 * rem() : widthOf(text))));
   const every = Math.ceil(needed / size);
