@@ -20,8 +20,8 @@ from tests.explorer.browser import launch, watched_page
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
-WIDTH, HEIGHT = 960, 680
-SCROLLED = 700  # milliseconds that the browser takes to scroll: its own time, and not the page's
+WIDTH, HEIGHT = 1120, 700
+DRAWN = 200  # milliseconds that the browser takes to draw: its own time, and not the page's
 Frame = tuple[Image.Image, int]  # and for how many milliseconds it is seen
 
 
@@ -31,7 +31,7 @@ def stop(number: int, seen: int) -> Callable[[Any], Iterator[Frame]]:
     def scene(page: Any) -> Iterator[Frame]:
         page.evaluate("(number) => enterStop(tellableStories()[0].id, number)", number)
         page.clock.run_for(2000)
-        page.wait_for_timeout(SCROLLED)
+        page.wait_for_timeout(DRAWN)
         yield seen_now(page), seen
 
     return scene
@@ -40,9 +40,9 @@ def stop(number: int, seen: int) -> Callable[[Any], Iterator[Frame]]:
 def sweep(page: Any) -> Iterator[Frame]:
     """The gradient runs backward through the map."""
     page.evaluate("enterStop(tellableStories()[0].id, 3)")
-    page.wait_for_timeout(SCROLLED)
+    page.wait_for_timeout(DRAWN)
     for _ in range(21):
-        page.clock.run_for(100)
+        page.clock.run_for(150)
         yield seen_now(page), 100
     page.clock.run_for(1000)
     yield seen_now(page), 700
@@ -52,8 +52,7 @@ def steps(page: Any) -> Iterator[Frame]:
     """Twenty steps, and the loss falls."""
     page.evaluate("leaveStory()")
     page.evaluate("explorer.setState({place: 'output', symbol: 'P', panel: 'steps'})")
-    page.evaluate("scrollTo({top: 0, behavior: 'instant'})")
-    page.click("[data-key='step:twenty']")
+    page.click("[data-key='steps:twenty']")
     while page.evaluate("isStepping()"):
         yield seen_now(page), 150
         page.clock.run_for(17)  # a frame of the page: one step
@@ -62,7 +61,7 @@ def steps(page: Any) -> Iterator[Frame]:
     yield seen_now(page), 1500
 
 
-SCENES = (stop(0, 2400), stop(1, 1600), stop(2, 1600), sweep, stop(4, 1600), stop(6, 2200), steps)
+SCENES = (stop(0, 2400), stop(1, 1600), stop(2, 1600), sweep, stop(4, 1600), stop(6, 2200), stop(7, 2200), steps)
 
 
 def seen_now(page: Any) -> Image.Image:

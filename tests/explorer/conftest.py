@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, launch, watched_page
-from tests.explorer.panels import Made, make_pages
+from tests.explorer.pages import Made, make_page
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +50,11 @@ def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
 
 # What the reader has chosen, on the page and in its panels, as it was at first.
 RESET = """(first) => {
-    showJacobian = false;
     Object.assign(trial, {key: null, by: 0.1});
-    Object.assign(flowChoice, {heads: "all", through: "both", key: null});
     headsSymbol = "A";
     historyPlace = null;
     explorer.setState(first);
     document.activeElement.blur();
-    scrollTo(0, 0);
 }"""
 
 
@@ -91,18 +88,12 @@ def share_page(browser: Any, _shared: dict[Any, Any]) -> Iterator[Callable[..., 
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Made]:
-    """The pages on which the panels are tested, by norm."""
-    return make_pages(tmp_path_factory.mktemp("panels"))
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The page on which most is tested: two heads, two sentences, measured, with a history."""
+    return make_page(tmp_path_factory.mktemp("explorer") / "page.html")
 
 
 @pytest.fixture
-def opened(explorer_page: Path, share_page: Callable[..., Any]) -> Any:
-    """The page of the pre-norm model, shared by the tests of a file."""
-    return share_page(explorer_page)
-
-
-@pytest.fixture
-def explorer_page(made: dict[str, Made]) -> Path:
-    """The page of the pre-norm model: two heads, two sentences."""
-    return made["pre"].path
+def opened(made: Made, share_page: Callable[..., Any]) -> Any:
+    """That page, shared by the tests of a file, for a reader who wants no motion."""
+    return share_page(made.path, reduced_motion=True)

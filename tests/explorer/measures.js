@@ -1,35 +1,5 @@
 "use strict";
-// What the tests ask of a page that no selector answers. Loaded into the page by tests/explorer/test_page_loads.py.
-
-/**
- * What `look` finds after each of these changes of the state, where it finds something: [change, found]. With
- * `attention` and so on in `where`, there; every tile or `only` these, every view, a chosen cell and, if `breaking`, every way to break it.
- */
-function everywhere(where, look, breaking = true, only = null) {
-  const symbols = only ?? [...document.querySelectorAll(".tile")].map(({dataset}) => dataset.key.slice("tile:".length));
-  const tiles = symbols.map((symbol) => ({symbol}));
-  const cells = ["A", "dS", "dV", "dQ"].map((symbol) => ({symbol, cell: {row: 1, col: 1}}));
-  const views = panelsOf(currentView()).map(({id}) => ({panel: id}));
-  const broken = breaking ? BREAKAGES.map(({key}) => ({broken: key})) : [];
-  explorer.setState({...where, panel: "paths", broken: null});
-  const results = [...tiles, ...cells, ...views, ...broken].map((change) => {
-    explorer.setState(change);
-    return [JSON.stringify(change), look(change)];
-  });
-  explorer.setState({broken: null});
-  return results.filter(([, found]) => found.length > 0);
-}
-
-/** Whether a change of the state is not seen, or words that no reader should meet are: complaints. */
-function complaints({symbol, panel}) {
-  const found = [];
-  if (symbol && document.querySelector(".tile[aria-current]")?.dataset.key !== `tile:${symbol}`) found.push("another tile is marked");
-  if (symbol && !document.querySelector(`#stage [data-name="${symbol}"]`)) found.push("it is not on the stage");
-  if (panel && document.querySelector("[role=tab][aria-selected=true]").id !== `tab-${panel}`) found.push("another tab is open");
-  if (!document.getElementById("panel").innerText.trim()) found.push("the view is empty");
-  const words = document.body.innerText.match(/\b(undefined|NaN|null|object Object)\b/g) ?? [];
-  return [...found, ...words];
-}
+// What the tests ask of a page that no selector answers. Loaded into the page by measured() in pages.py.
 
 /** Texts whose contrast with what is behind them is below `least`, the ratio of WCAG 2: [{text, ratio, colour, ground}]. */
 function poorContrast(least) {
@@ -110,15 +80,24 @@ function pathOf(element) {
   return parts.slice(-3).join(" > ");
 }
 
-/** What reaches out of the window to the right, though nothing there scrolls: paths. Empty if all fits. */
-function overflowing() {
-  if (document.documentElement.scrollWidth > innerWidth) return [`the page is ${document.documentElement.scrollWidth} pixels wide`];
+/** What is wrong with the frame: a window that scrolls, and what reaches out of it though nothing there scrolls. */
+function frameFaults() {
+  const {scrollWidth, scrollHeight, scrollTop, scrollLeft} = document.scrollingElement;
   const scrolls = (element) => element && (["auto", "scroll", "hidden", "clip"].includes(getComputedStyle(element).overflowX)
-    || scrolls(element.parentElement));
-  return [...document.body.querySelectorAll("*")]
-    .filter((element) => element.getBoundingClientRect().right > innerWidth + 1 && isShown(element) && !scrolls(element.parentElement))
-    .map(pathOf);
+    && element !== document.body || scrolls(element.parentElement));
+  const sticksOut = ({right, bottom, left, top}) => right > innerWidth + 1 || bottom > innerHeight + 1 || left < -1 || top < -1;
+  return [
+    ...(scrollWidth > innerWidth || scrollHeight > innerHeight || scrollTop || scrollLeft ? [`the window scrolls: ${scrollWidth}×${scrollHeight}`] : []),
+    ...[...document.body.querySelectorAll("*")].filter((element) => sticksOut(element.getBoundingClientRect()) && isShown(element)
+      && !scrolls(element.parentElement) && !element.closest(".visually-hidden")).map(pathOf),
+    ...["map", "stage", "side"].filter((id) => !isShown(document.getElementById(id))).map((id) => `${id} is not seen`),
+  ];
 }
+
+/** Texts in letters smaller than that, but for indices. */
+const smallTexts = (least) => shownTexts()
+  .filter(([element]) => parseFloat(getComputedStyle(element).fontSize) < least && !element.closest("sub, sup"))
+  .map(([element, text]) => `${text} in ${pathOf(element)}`);
 
 /** The elements that the Tab key is to reach; of a group of radio buttons one. */
 function tabStops() {

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from tests.explorer.panels import WORDS, live_explanation
+from tests.explorer.pages import WORDS, focused, live_explanation, state
 from tests.transformer.tiny import tiny_model
 
 OUTPUTS = ("norm", "attention", "feed_forward", "_residual", "embedding", "projection")  # modules that are places
@@ -27,12 +27,6 @@ def live(live_page, share_page):
     return share_page(live_page, width=1440, height=900)
 
 
-@pytest.fixture
-def still(live_page, share_page):
-    """A reader who wants no motion."""
-    return share_page(live_page, width=1440, height=900, reduced_motion=True)
-
-
 def place(path):
     return f"#map [data-place='{path}']"
 
@@ -46,10 +40,6 @@ def bars(page, which):
     """By place the length of its bar, as a share of the longest."""
     return page.evaluate("""(which) => Object.fromEntries([...document.querySelectorAll(`#map .bar.${which}`)].map(
         (bar) => [bar.parentNode.dataset.place, Number(bar.getAttribute("height")) / BAR_HEIGHT]))""", which)
-
-
-def focused(page):
-    return page.evaluate("document.activeElement.dataset.key")
 
 
 def test_the_bars_are_the_engines_norms(live, model):
@@ -72,36 +62,31 @@ def test_by_keys_into_a_place_and_out_again(live):
     for key in ("ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowUp", "End", "Home", "ArrowRight", "ArrowRight"):
         live.keyboard.press(key)
     assert focused(live) == "map:encoder.layers.0.self_attention"
-    assert live.evaluate("page.places[explorer.state.place].path") == "output"  # the arrows only look
+    assert state(live, "place") == "output"  # the arrows only look
     live.keyboard.press("Enter")
-    assert live.evaluate("page.places[explorer.state.place].path") == "encoder.layers.0.self_attention"
+    assert state(live, "place") == "encoder.layers.0.self_attention"
     assert live.locator("#map [aria-current]").get_attribute("data-place") == "encoder.layers.0.self_attention"
-    assert focused(live) == "tile:" + live.evaluate("explorer.state.symbol")
-    live.locator("#stage .grid td[tabindex='0']").first.focus()
+    assert focused(live) == "tile:dY"  # the first step of the backward
+    live.locator("#stage .grid-box").first.focus()
     live.keyboard.press("Escape")
-    assert focused(live) == "tile:" + live.evaluate("explorer.state.symbol")
+    assert focused(live) == "tile:dY"
     live.keyboard.press("Escape")
     assert focused(live) == "map:encoder.layers.0.self_attention"
     live.wait_for_selector(".zoom-frame", state="detached")
 
 
-def test_a_step_shows_how_far_each_place_moved(still):
-    found = still.evaluate("""async () => {
-        const before = session.parameters;
-        session.step({rule: "sgd", rate: 0.5});
-        const flash = flashStep(before, session.parameters);
-        const shown = getComputedStyle(document.querySelector("#map .bar.moved")).visibility;
-        await flash;
-        return [shown, getComputedStyle(document.querySelector("#map .bar.moved")).visibility];
-    }""")
-    assert found == ["visible", "hidden"]
-    gradients = still.evaluate("""(() => {
-        session.undo();
-        return [...session.run().parameterGradients].map(([name, matrix]) => [name, normOf(matrix)]);
-    })()""")
-    moved = dict.fromkeys(bars(still, "moved"), 0.0)  # additions have no parameters
-    for name, norm in gradients:
-        within = [path for path in moved if name.startswith(f"{path}.")]
-        path = "output" if name.startswith("projection.") else max(within, key=len)
-        moved[path] = np.hypot(moved[path], norm)
-    assert bars(still, "moved") == pytest.approx(shares(moved), rel=1e-6)
+def test_a_sweep_can_be_paused_stepped_and_slowed(live):
+    """For who wants no motion it stands, and is stepped by hand."""
+    arrived = "document.querySelectorAll('#map .place.arrived').length"
+    live.click("[data-key='map:backward']")
+    live.wait_for_function(f"() => {arrived} > 2")
+    live.click("[data-key='backward:play']")
+    count = live.evaluate(arrived)
+    live.click("[data-key='backward:slow']")
+    live.click("[data-key='backward:on']")
+    assert live.evaluate(arrived) == count + 1
+    live.click("[data-key='backward:back']")
+    live.click("[data-key='backward:back']")
+    assert live.evaluate(arrived) == count - 1
+    assert live.get_attribute("[data-key='backward:slow']", "aria-pressed") == "true"
+    live.click("[data-key='backward:slow']")

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from tests.explorer.panels import live_explanation
+from tests.explorer.pages import live_explanation, measured, state
 from tests.transformer.tiny import tiny_model
 from transformer.explore.steps import matrices
 
@@ -15,24 +15,24 @@ MODELS = {"pre": {"num_decoder_layers": 2}, "post": {"norm": "post", "num_decode
 ENTRY = re.compile(r"(?:(sum|size|largest) )?([A-Za-z]+)\[(\w+)(?:, (\w+))?\]")
 SUMMARIES = {"sum": np.sum, "size": np.linalg.norm, "largest": lambda row: row[np.argmax(abs(row))]}
 
-# What is wrong with the stop that the page shows: complaints. What a stop names first must be seen as a whole, above
-# the bar, or fill the room there if it is too large for it; and have a frame.
+# What is wrong with the stop that the page shows: complaints. What a stop names is seen, has a frame, and neither the
+# caption nor anything else lies over it; the window does not scroll.
 COMPLAINTS = """() => {
-    const room = document.querySelector(".story-bar").getBoundingClientRect().top;
+    const caption = seenPart(document.querySelector(".story-bar"));
     const {id, stops} = storyOf(explorer.state.story), {point} = stops[explorer.state.stop];
-    const found = [];
+    const found = frameFaults();
     point.map(keyOfPoint).forEach((key, n) => {
         const element = targetOf(key, currentView());
         if (element === null) return found.push(`${key} is not on the page`);
-        if (n > 0) return;
-        const {top, bottom, left, right} = element.getBoundingClientRect();
-        const tall = bottom - top > room - 2 * MARGIN;
-        if (bottom > room && !tall || top < 0) found.push(`${key} is from ${top} to ${bottom} of ${room}`);
+        const {top, bottom, left, right} = seenPart(element);
+        if (right - left < 8 || bottom - top < 8) return n === 0 && found.push(`${key} is out of sight`);
+        const covered = left < caption.right && right > caption.left && top < caption.bottom && bottom > caption.top;
+        if (covered) found.push(`the caption covers ${key}`);
+        const middle = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+        if (!element.contains(middle)) found.push(`${pathOf(middle)} covers ${key}`);
         const frame = document.querySelector(`.story-frame[data-target="${key}"]`).getBoundingClientRect();
-        const misplaced = Math.abs(frame.top + aroundOf(key) - top) > 1;
-        if (misplaced || Math.min(right, innerWidth) < frame.left || frame.width < 8) {
-            found.push(`the frame of ${key} is elsewhere`);
-        }
+        const aside = Math.max(Math.abs(frame.top + 2 - top), Math.abs(frame.right - 2 - right));
+        if (aside > 1) found.push(`the frame of ${key} is elsewhere`);
     });
     const text = document.querySelector(".story-text").innerText;
     if (text.includes("Story “") || /undefined|NaN|null|[{}]|not a number/.test(text)) found.push(text);
@@ -62,10 +62,6 @@ def live(told_pages, open_page):
     page = open_page(told_pages["pre"][0], reduced_motion=True)
     page.wait_for_selector(".story-bar:not([hidden])")
     return page
-
-
-def state(page, *fields):
-    return page.evaluate("(fields) => fields.map((field) => explorer.state[field])", list(fields))
 
 
 def caption(page):
@@ -106,11 +102,10 @@ def assert_numbers_of_the_engine(page, trace):
 
 
 @pytest.mark.parametrize(("name", "width", "height"), [
-    ("pre", 1440, 900), ("post", 1024, 768),
-    pytest.param("pre", 390, 844, marks=pytest.mark.slow)])
+    ("pre", 1440, 900), pytest.param("pre", 1280, 720, marks=pytest.mark.slow), ("post", 1024, 768), ("pre", 390, 844)])
 def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_pages, open_page, name, width, height):
     path, trace = told_pages[name]
-    page = open_page(path, width=width, height=height, reduced_motion=True)
+    page = measured(open_page(path, width=width, height=height, reduced_motion=True))
     stories = page.evaluate("tellableStories().map(({id, stops}) => [id, stops.length])")
     assert [story for story, _ in stories] == ["gradient", "softmax", "scale"]
     complaints, checked = [], 0
@@ -126,7 +121,6 @@ def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_page
         assert page.is_disabled("[data-key='story:forward']")
     assert complaints == []
     assert checked > 12
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_buttons_and_keys_lead_on_and_back(live):
@@ -134,23 +128,23 @@ def test_buttons_and_keys_lead_on_and_back(live):
     press(live, "forward")
     second = caption(live)
     live.keyboard.press("ArrowRight")  # the focus is in the bar
-    assert state(live, "stop") == [2]
+    assert state(live, "stop") == 2
     live.keyboard.press("ArrowLeft")
     assert caption(live) == second
     press(live, "back")
     assert caption(live) == first
     live.evaluate("document.activeElement.blur()")
     live.keyboard.press("ArrowRight")
-    assert state(live, "stop") == [0]  # elsewhere the arrows walk along the strip
+    assert state(live, "stop") == 0  # elsewhere the arrows walk along the strip
 
 
 def test_skipped_the_story_leaves_the_page_and_can_be_told_again(live):
     press(live, "forward")
     live.keyboard.press("Escape")
-    assert state(live, "story") == [None]
+    assert state(live, "story") is None
     assert live.locator(".story-frame").count() == 0
     live.reload()
-    assert state(live, "story") == [None]
+    assert state(live, "story") is None
     press(live, "open")
     assert state(live, "story", "stop") == ["gradient", 0]
     live.select_option("[data-key='story:choice']", "scale")
@@ -166,7 +160,7 @@ def test_the_address_comes_back_to_the_stop_and_to_where_the_reader_went(live):
     live.evaluate("setState({symbol: 'dQ'})")
     live.reload()
     live.wait_for_selector(".story-bar:not([hidden])")
-    assert (caption(live), *state(live, "symbol")) == (expected[0], "dQ")
+    assert (caption(live), state(live, "symbol")) == (expected[0], "dQ")
     live.evaluate("location.hash = 'story=softmax&stop=3'")  # as a teacher would write it
     live.wait_for_function("told.stop === 3")
     assert state(live, "symbol", "broken") == ["dS", None]
@@ -228,7 +222,7 @@ def test_a_teachers_story_is_told_first(tmp_path, open_page):
     page = open_page(tmp_path / "page.html", reduced_motion=True)
     page.wait_for_selector(".story-bar:not([hidden])")
     assert state(page, "story", "stop", "symbol") == ["mine", 0, "dA"]
-    assert page.evaluate(COMPLAINTS) == []
+    assert measured(page).evaluate(COMPLAINTS) == []
     press(page, "forward")
     assert caption(page).startswith("Story “mine”, stop 2, text: there is no tensor dQQ at ")
     for said in ("stop 3, text: dZ", "stop 4, state, place: ", "stop 5, state, symbol: "):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-HEIGHT = 860  # pixels: the strip, the stage and the head of the views below it
+HEIGHT = 860  # pixels: the page fits itself into them
 
 
 def frame(page: str) -> str:

@@ -27,21 +27,21 @@ FOLDERS = {
                "attention_identities", "attention", "embedding", "norm", "feed_forward", "residual", "output", "cells"),
     "faults": ("breakages", "checks", "identities"),
     # the application
-    "draw": ("colour", "image", "focus", "grid_table", "grid_image", "grid"),
-    "shell": ("places", "chosen", "texts", "state", "view", "address", "sentence", "breadcrumb", "picture", "sharing"),
-    "stage": ("steps", "strip", "equations", "words", "sum", "motion", "tools", "room", "stage", "verdict", "switched"),
-    "controls": ("controls", "key"),
-    # the views below the stage, in the order of their tabs
-    "panels": ("parts", "softmax", "checks", "paths", "flow_picture", "flow", "heads", "history",
-               "steps", "steps_words", "steps_curve", "steps_form", "steps_panel"),
+    "draw": ("colour", "image", "focus", "grid"),
+    "shell": ("places", "chosen", "texts", "state", "view", "address", "sentence"),
+    "stage": ("steps", "strip", "equations", "words", "motion", "sum", "tools", "fit", "stage", "verdict"),
+    "controls": ("controls",),
+    # the views beside the stage, in the order of their tabs
+    "panels": ("parts", "step", "softmax", "checks", "steps", "steps_words", "steps_curve", "steps_panel",
+               "heads", "flow", "history"),
     # the model as one picture
-    "map": ("layout", "picture", "moved", "sweep", "zoom", "map"),
-    # the caption bar that tells a story
+    "map": ("layout", "picture", "sweep", "zoom", "map"),
+    # the caption that tells a story
     "story": ("subject", "words", "text", "pointing", "telling", "bar"),
     "start": ("keyboard", "main"),
 }
 SCRIPTS = tuple(f"{folder}/{name}" for folder, names in FOLDERS.items() for name in names)
-STYLES = ("shell/style", "map/map", "stage/stage", "panels/panels", "panels/steps", "story/story")
+STYLES = ("shell/style", "map/map", "stage/stage", "panels/panels", "story/story")
 MARK = b'<meta name="generator" content="transformer explain">'  # in page.html
 
 

@@ -25,7 +25,7 @@ PLACES = ("attention", "addition", "output")
 # What {…} in a text may name; page/story/words.js says what each of them is.
 WORDS = ("read", "so_far", "written", "asked", "p_written", "p_asked", "loss", "loss_here", "tokens", "parameters",
          "rate", "what_next", "query", "key", "other", "word", "place", "head", "keys", "d_k", "root", "above",
-         "raises", "rise", "cost", "moves", "more", "weight", "shifted", "where", "later", "earlier")
+         "raises", "rise", "cost", "more", "weight", "shifted", "where", "later", "earlier")
 INDEX = "|".join([*INDICES, r"\d+"])
 ENTRY = rf"(?:(?:sum|size|largest) )?[A-Za-z_]+\[(?:{INDEX})(?:, ?(?:{INDEX}))?\]"
 PLACEHOLDER = re.compile(rf"(?:before |falls )?(?:{'|'.join(WORDS)}|{ENTRY})")

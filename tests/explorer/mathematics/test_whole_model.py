@@ -30,7 +30,6 @@ ALL = """
     loss: run.loss, gradients: nested(Object.fromEntries(run.parameterGradients)),
     items: pairs.map((_, n) => run.order.map((path) => (
       {path, kind: run.result(path).kind, ...place(run.result(path).items[n])}))),
-    summed: run.order.map((path) => place(run.result(path))),
   };"""
 
 
@@ -86,11 +85,6 @@ def test_a_switch_is_that_of_every_attention(page, options):
     assert_run(page, model_of("pre"), **options)
 
 
-@pytest.mark.parametrize("broken", ["batch", "rowsum"])
-def test_a_mistake_is_that_of_every_attention(page, broken):
-    assert_run(page, model_of("post"), broken=broken)
-
-
 EDITS = [
     {"path": "decoder.layers.1.cross_attention", "symbol": "Q", "head": 1, "row": 2, "col": 0, "value": 1.75},
     {"path": "encoder.layers.0.self_attention", "symbol": "V", "head": 0, "row": 1, "col": 3, "value": -2.5},
@@ -116,20 +110,6 @@ def edit_of_g(page, model):
 def test_an_edited_gradient_goes_on_from_there(page):
     model = model_of("pre")
     assert_run(page, model, 1, edit_of_g(page, model))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_gradients_of_the_weights_in_a_place_are_sums_over_the_batch(page, name):
-    model = model_of(name)
-    _, items, _ = steps_of(model)
-    for path, place in zip(items[0], ask(page, model, ALL)["summed"], strict=True):
-        wanted = [item[path] for item in items]
-        records = [(place["shared"], [each["shared"] for each in wanted])] + [
-            (record, [each["heads"][head] for each in wanted]) for head, record in enumerate(place["heads"])]
-        for record, of_items in records:
-            for symbol in record:
-                if symbol[0] == "d" and symbol[1] in "Wbw":
-                    assert_same(record[symbol], sum(each[symbol] for each in of_items), f"{path} {symbol}")
 
 
 # ------------------------------------------------------------------ the checks of the page itself

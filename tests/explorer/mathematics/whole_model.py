@@ -57,13 +57,12 @@ class Steps:
     Args:
         scaling, masking: False: no attention has it.
         edit: one entry that gets another value, by adding a constant; of an attention's dY: to what arrives at Y.
-        broken: "batch" or "rowsum": every softmax goes backward by that mistake.
     """
 
     def __init__(self, model: Any, source: Sequence[int], target: Sequence[int], count: int, scaling: bool = True,
-                 masking: bool = True, edit: dict[str, Any] | None = None, broken: str | None = None) -> None:
+                 masking: bool = True, edit: dict[str, Any] | None = None) -> None:
         self.model, self.config = model, model.config
-        self.scaling, self.masking, self.edit, self.broken = scaling, masking, edit, broken
+        self.scaling, self.masking, self.edit = scaling, masking, edit
         self.places: dict[str, Place] = {}
         memory = self.stack("encoder", source, None)
         hidden = self.stack("decoder", [BOS, *target[:-1]], memory)
@@ -139,7 +138,7 @@ class Steps:
             divisor = math.sqrt(width) if self.scaling else 1
             scores = of_head("S", of_head("R", made["Q"] @ made["K"].T) / divisor)
             allowed = np.tri(*scores.shape, dtype=bool) if causal and self.masking else np.ones(scores.shape, bool)
-            weights = of_head("A", self.softmax(of_head("Sm", ops.where(allowed, scores, -np.inf)), allowed))
+            weights = of_head("A", F.softmax(of_head("Sm", ops.where(allowed, scores, -np.inf))))
             outputs.append(of_head("O", weights @ made["V"]))
         joined = keep("C", ops.concatenate(outputs, axis=1))
         return keep("Y", self.affine(keep, joined, module.output, "WO", "bO"))
@@ -156,16 +155,6 @@ class Steps:
         self.constant("output", "P", F.softmax(logits))
         self.constant("output", "L", of_target.reshape(-1, 1))
         return keep("loss", (of_target.sum() / count).reshape(1, 1)).sum()
-
-    def softmax(self, scores: Tensor, allowed: np.ndarray) -> Tensor:
-        """By row; with a mistake the values are right, and the gradient is that of a step which is wrong."""
-        if self.broken is None:
-            return F.softmax(scores)
-        value = scores.detach()
-        step = ops.where(allowed, scores, 0.0) - ops.where(allowed, value, 0.0)  # 0, with the gradient of the scores
-        if self.broken == "batch":
-            return F.softmax(value + step / len(SOURCE))
-        return F.softmax(value) * (1 + step)
 
     @staticmethod
     def affine(keep: Any, x: Tensor, linear: Any, weight: str, bias: str, head: int = 0,

@@ -1,91 +1,52 @@
 "use strict";
-// The selectors (head, sentence) and the switches (√d_k, masks, break it, one scale), above the strip.
+// The line between map and strip: where the reader is in the model, whether the gradients there are right, the selectors
+// (head, sentence) and the switches (√d_k, masks, break it).
 
-function renderControls(container, view) {
-  const heads = view.result.heads.map((_, head) => [head, String(head)]);
-  const items = view.result.items.map((_, item) => [item, `${item}: ${sentenceOf(item)}`]);
-  const selectors = [
+function renderPlace(container, view, verdict) {
+  const heads = view.result.heads.map((_, head) => [head, String(head + 1)]);
+  const items = view.result.items.map((_, item) => [item, `${item + 1}: ${session.items[item].source}`]);
+  container.replaceChildren(
+    build("h2", {title: view.place.path}, view.place.title), verdict.measured ? verdictText(view, verdict) : "",
     ...(view.place.kind === "attention" ? [segments("Head", "head", heads, view.state.head, (head) => setState({head}))] : []),
-    ...(items.length > 1 ? [menu("Sentence", "item", items, view.state.item, (item) => setState({item: Number(item)}))] : [])];
-  const mistakes = BREAKAGES.map(({key, title}) => [key, title]);
-  const switches = [
+    ...(items.length > 1 ? [menu("Sentence", "item", items, view.state.item, (item) => setState({item: Number(item)}))] : []),
     checkbox("scaling", ["÷ √d", make("sub", "", "k")], view.state.scaling, "Divide the scores by the root of d_k"),
     checkbox("masking", ["masks"], view.state.masking, "Let the mask hide keys"),
-    menu("Break it", "broken", [["", "no, all is right"], ...mistakes],
-      view.state.broken ?? "", (key) => setState({broken: key || null})),
-    checkbox("common", ["one gradient scale"], view.state.common, "One colour scale for all gradients"),
-    ...(view.state.edit ? [editChip(view)] : editMenu(view))];
-  container.replaceChildren(make("div", "controls", ...selectors, ...switches));
-  const broken = BREAKAGES.find(({key}) => key === view.state.broken);
-  if (broken) container.append(make("p", "explanation", ...withSubscripts(broken.explanation(view.result.problem))));
-  if (view.place.kind === "attention") container.append(...switchedTexts(view));
+    menu("", "broken", [["", "Break it …"], ...BREAKAGES.map(({key, title}) => [key, title])],
+      view.state.broken ?? "", (key) => setState({broken: key || null})));
 }
 
-/** The words of a batch item, for its entry in the menu. */
-function sentenceOf(item) {
-  const words = tokensOf(item).source.filter((token) => !/^<.+>$/.test(token));
-  const text = words.join(words.every((word) => word.length <= 1) ? "" : " "); // tokens that are single letters
-  return text.length > 42 ? `${text.slice(0, 40)}…` : text;
+/** What the reader has changed: a mistake, an edit. */
+function notesOn(view) {
+  const broken = BREAKAGES.find(({key}) => key === view.state.broken);
+  return [
+    ...(broken ? [build("p", {class: "explanation"}, ...withSubscripts(broken.explanation(view.result.problem)))] : []),
+    ...(view.state.edit ? [editChip(view)] : [])];
 }
 
 /** A group of radio buttons that looks like one bar. */
 function segments(title, name, entries, chosen, onChange) {
-  const group = make("fieldset", "segments", make("legend", "", title));
-  const bar = make("div", "bar");
-  for (const [value, text] of entries) {
-    const input = make("input");
-    Object.assign(input, {type: "radio", name, value: String(value), checked: value === chosen});
-    input.dataset.key = `${name}:${value}`;
-    input.addEventListener("change", () => onChange(value));
-    bar.append(make("label", "", input, make("span", "", text)));
-  }
-  group.append(bar);
-  return group;
+  return build("fieldset", {class: "segments"}, build("legend", {}, title), build("div", {class: "bar"}, ...entries.map(([value, text]) => (
+    build("label", {}, build("input", {type: "radio", name, value, checked: value === chosen, "data-key": `${name}:${value}`, onchange: () => onChange(value)}),
+      build("span", {}, text))))));
 }
 
 function menu(title, name, entries, chosen, onChange) {
-  const select = make("select");
-  select.name = name;
-  select.dataset.key = `menu:${name}`;
-  for (const [value, text] of entries) {
-    const option = make("option", "", text);
-    option.value = String(value);
-    select.append(option);
-  }
+  const select = build("select", {name, "data-key": `menu:${name}`, "aria-label": title || "Break it", onchange: () => onChange(select.value)},
+    ...entries.map(([value, text]) => build("option", {value}, text)));
   select.value = String(chosen);
-  select.addEventListener("change", () => onChange(select.value));
-  return make("label", `menu ${name}`, make("span", "", title), select);
+  return title === "" ? select : build("label", {class: `menu ${name}`}, build("span", {}, title), select);
 }
 
 function checkbox(name, text, checked, description) {
-  const input = make("input");
-  Object.assign(input, {type: "checkbox", name, checked});
-  input.dataset.key = `switch:${name}`;
-  input.setAttribute("aria-label", description);
-  input.addEventListener("change", () => setState({[name]: input.checked}));
-  return make("label", "switch", input, make("span", "", ...text));
-}
-
-/** Leads to the tensors whose entries can be changed, if there are any: a form for the chosen cell stands on the stage. */
-function editMenu(view) {
-  const entries = Object.entries(kindOfPlace(view).editable).filter(([symbol]) => hasTensor(view, symbol)).map(([symbol, name]) => [symbol, `an entry of ${name}`]);
-  if (entries.length === 0) return [];
-  return [menu("Change", "change", [["", "no entry"], ...entries], "", (symbol) => {
-    setState({symbol});
-    const field = document.querySelector("[data-key=edit]");
-    field.focus();
-    field.select();
-  })];
+  return build("label", {class: "switch"}, build("input", {type: "checkbox", name, checked, "data-key": `switch:${name}`, "aria-label": description,
+    onchange: ({target}) => setState({[name]: target.checked})}), build("span", {}, ...text));
 }
 
 /** What is edited, with a button that takes it back; at another place of the model, where that is. */
 function editChip({place, state: {edit: {path, symbol, head, row, col, value}}}) {
   const {label} = ATTENTION_TENSORS[symbol];
-  const undo = make("button", "small", "undo");
-  undo.type = "button";
-  undo.dataset.key = "undo-edit";
-  undo.setAttribute("aria-label", `Undo the change of ${symbol}[${row}, ${col}]`);
-  undo.addEventListener("click", () => setState({edit: null}));
-  const where = `${symbol === "dY" ? "" : ` of head ${head}`}${path === place.path ? "" : ` in ${page.places[placeIndex(path)].title}`}`;
-  return make("span", "chip", ...withSubscripts(label), `[${row}, ${col}]${where} set to ${formatNumber(value)} `, undo);
+  const where = `${symbol === "dY" ? "" : ` of head ${head + 1}`}${path === place.path ? "" : ` in ${page.places[placeIndex(path)].title}`}`;
+  return build("p", {class: "chip"}, ...withSubscripts(label), `[${row}, ${col}]${where} set to ${formatNumber(value)} `,
+    build("button", {type: "button", class: "small", "data-key": "undo-edit", "aria-label": `Undo the change of ${symbol}[${row}, ${col}]`,
+      onclick: () => setState({edit: null})}, "undo"));
 }

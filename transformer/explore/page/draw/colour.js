@@ -3,13 +3,13 @@
 //
 // How to use:
 //   paint(kind, value, scale)      -> "rgb(r, g, b)", the colour of a cell; paintRgb gives [r, g, b]
-//   (a whole matrix on a canvas: image.js; the stripes of a masked cell: there, or the CSS class "masked")
+//   (a whole matrix on a canvas, with the stripes of masked cells: image.js)
 //   ink(kind, value, scale)        -> the text colour that is legible on it; inkOn(rgb) likewise
 //   fadedRgb(rgb)                  -> the colour of a cell beside highlighted ones
 //   extent(matrix)                 -> the largest finite |value|: the scale of a "value" or a "gradient"
 //   legend(kind, scale)            -> an element: the colour bar with its numbers
 //   formatNumber(value)            -> "0.0213", "−4.1·10⁻⁵": four digits, for sums and captions
-//   formatter(matrix)              -> {unit: "" or "×10⁻³", text(value)}: two decimals each, for the cells of a grid
+//   formatter(matrix)              -> a function that writes its cells, with as many decimals each: "−0.0909"
 //
 // kind is "weight" (attention weights: one hue, always from 0 to 1), "gradient" (blue − 0 + orange, symmetric) or
 // "value" (purple − 0 + green, symmetric). The pairs are told apart under every common colour blindness.
@@ -88,7 +88,8 @@ const inkOn = (rgb) => ((luminance(rgb) + 0.05) ** 2 > 0.0525 ? INKS.dark : INKS
 const ink = (kind, value, scale) => inkOn(paintRgb(kind, value, scale));
 
 /** The colour of a cell that steps back behind the highlighted ones. */
-const fadedRgb = (rgb, theme = themeName()) => rgb.map((channel, c) => Math.round(0.4 * channel + 0.6 * SURFACE[theme][c]));
+const FADED = 0.4; // of the colour is left
+const fadedRgb = (rgb, theme = themeName()) => rgb.map((channel, c) => Math.round(FADED * channel + (1 - FADED) * SURFACE[theme][c]));
 
 /** The largest finite |value| of a matrix; 0 if there is none. */
 function extent(matrix) {
@@ -116,38 +117,21 @@ function formatNumber(value, digits = 4) {
   return withMinus(`${mantissa}·`) + powerOfTen(Number(power));
 }
 
-/** How to write the cells of one matrix: two decimals each, after taking out a common power of ten if they need one. */
+/** How to write the cells of one matrix: each with the decimals that give the largest three digits. */
 function formatter(matrix) {
-  const most = extent(matrix);
-  const exponent = most > 0 ? Math.floor(Math.log10(most)) : 0;
-  const power = exponent < -1 || exponent > 2 ? exponent : 0;
-  const decimals = power === 0 && exponent === 2 ? 0 : power === 0 && exponent === 1 ? 1 : 2;
-  const text = (value) => {
-    if (!Number.isFinite(value)) return formatNumber(value);
+  const most = extent(matrix), exponent = most > 0 ? Math.floor(Math.log10(most)) : 0;
+  return (value) => {
     if (value === 0) return "0";
-    return withMinus((value / 10 ** power).toFixed(decimals)).replace(/^−(0(\.0+)?)$/, "$1");
+    if (!Number.isFinite(value) || exponent < -4 || exponent > 4) return formatNumber(value, 2);
+    return withMinus(value.toFixed(Math.max(0, 2 - exponent))).replace(/^−(0(\.0+)?)$/, "$1");
   };
-  return {unit: power === 0 ? "" : `×${powerOfTen(power)}`, text};
-}
-
-/** The colours of a kind, from the least value to the largest. */
-function colourBar(kind) {
-  const least = kind === "weight" ? 0 : -1;
-  const colours = Array.from({length: 11}, (_, n) => paint(kind, least + n / 10 * (1 - least), 1));
-  const bar = document.createElement("span");
-  bar.className = "legend-bar";
-  bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
-  return bar;
 }
 
 /** The colour bar of a scale, with its ends: an element. */
 function legend(kind, scale) {
-  const element = document.createElement("span");
-  element.className = "legend";
-  const bar = colourBar(kind);
-  const texts = kind === "weight" ? ["0", "1"] : [formatNumber(-scale, 2), formatNumber(scale, 2)];
-  element.append(texts[0], bar, texts[1]);
-  element.title = kind === "weight" ? "Attention weights: one hue, always from 0 to 1."
-    : "Centred on 0 and symmetric; the ends are the largest absolute value.";
-  return element;
+  const isWeight = kind === "weight", [least, most] = isWeight ? ["0", "1"] : [formatNumber(-scale, 2), formatNumber(scale, 2)];
+  const colours = Array.from({length: 11}, (_, n) => paint(kind, isWeight ? n / 10 : n / 5 - 1, 1));
+  return build("span", {class: "legend", title: isWeight ? "Attention weights: one hue, always from 0 to 1."
+    : "Centred on 0 and symmetric; the ends are the largest absolute value."},
+  least, build("span", {class: "legend-bar", style: `background: linear-gradient(to right, ${colours.join(", ")})`}), most);
 }

@@ -90,11 +90,10 @@ function cellOfCanvas(canvas, [rows, cols], row, col) {
 function listenToTokens() {
   for (const event of ["pointerover", "focusin"]) {
     document.addEventListener(event, ({target}) => {
-      if (target.matches(".image-grid, .image-grid canvas")) return; // which say themselves what cell it is
-      const found = target.closest("[data-token], td.cell");
-      if (!found) highlightNothing();
-      else if (found.dataset.token) highlightToken(...sideAndPlace(found.dataset.token));
-      else highlightCell(found.closest(".shows-tokens"), Number(found.dataset.row), Number(found.dataset.col));
+      if (target.matches(".grid-box, .grid-box canvas")) return; // which say themselves what cell it is
+      const found = target.closest("[data-token]");
+      if (found) highlightToken(...sideAndPlace(found.dataset.token));
+      else highlightNothing();
     });
   }
   document.documentElement.addEventListener("pointerleave", ({pointerType}) => {

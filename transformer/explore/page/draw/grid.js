@@ -1,72 +1,222 @@
 "use strict";
-// A matrix as a grid of coloured cells: a table with numbers, or, if it is large, an image with numbers on hover.
+// A matrix as a grid of coloured cells on a canvas, with a number in each where there is room, and names at its sides.
 //
 // How to use:
 //   grid(matrix, {
-//     name: "dV",                    // what it is called: in the texts of cells, and in the keys of the focus
+//     name: "dV",                    // what it is called: in the texts of cells, and in the key of the focus
 //     kind: "gradient",              // "weight", "value" or "gradient": see colour.js
+//     size: {width, height},         // of a cell in pixels, and whether its number stands in it: sizeOfCells(…)
 //     rowLabels, colLabels,          // arrays of strings; left out: 0, 1, 2, …
 //     tokens: {rows, cols},          // which of them are tokens, and of which sentence: see showsTokens in focus.js
 //     scale,                         // |value| of full colour; left out: the matrix's own
 //     mask,                          // Matrix of 0/1: cells with 0 are hatched
-//     highlight: [{row, col}, …],    // row alone: the whole row; col alone: the column; both: one cell; null leaves out
+//     highlight: [{row, col}, …],    // row alone: the whole row; col alone: the column; both: one cell
 //     selected: {row, col},          // the chosen cell
-//     onCell(row, col),              // a click, or Enter on the cell that has the keyboard focus
-//     numbers: "auto",               // true: always a table; false: always an image
+//     onCell(row, col),              // a click, or Enter on the cell under the keyboard's cursor
 //     caption: element or string,    // stands above
-//     cell: 12,                      // side of a cell of the image in pixels; left out: as large as fits
-//     room: 1000,                    // pixels that an image of many columns may be wide
 //     bare: true,                    // no colour bar below (small multiples share one)
-//   }) -> a <figure class="grid">
-// One cell takes part in the tab order; the arrow keys, Home and End move among the cells; Enter is a click.
+//   }) -> a <figure class="grid"> with the matrix as its `matrix`
+//   widthOfNumbers(matrix) -> the pixels that its widest number takes in a cell
+//   widthOfLabels(labels)  -> those of the widest name beside a row
+//   heightOfLabels(labels, width) -> those of the names above columns of that width
+// The grid takes part in the tab order; the arrow keys, Home and End move a cursor among the cells; Enter is a click.
 
-const TABLE_ROWS = 16, TABLE_COLS = 16; // a larger grid is an image
+const WITH_GAPS = 3; // pixels of a cell: in smaller ones no gap is drawn
+const LONGEST_LABEL = 6.2; // letters' heights that a name may be long before it is cut
 
 function grid(matrix, options) {
-  const given = {kind: "value", rowLabels: null, colLabels: null, tokens: {rows: null, cols: null}, mask: null, highlight: [], selected: null, onCell: null,
-    numbers: "auto", caption: null, bare: false, cell: null, room: IMAGE_WIDTH, ...options};
-  given.scale = options.scale ?? (given.kind === "weight" ? 1 : extent(matrix));
-  given.rowLabels ??= Array.from({length: matrix.rows}, (_, row) => String(row));
-  given.colLabels ??= Array.from({length: matrix.cols}, (_, col) => String(col));
-  const asTable = given.numbers === "auto" ? matrix.rows <= TABLE_ROWS && matrix.cols <= TABLE_COLS : given.numbers;
-
-  const figure = make("figure", asTable ? "grid" : "grid image");
-  figure.dataset.name = given.name;
-  if (given.caption) figure.append(make("figcaption", "grid-caption", given.caption));
-  const scroller = make("div", "grid-scroll");
-  scroller.append(asTable ? gridTable(matrix, given) : gridImage(matrix, given, scroller));
-  const [table, canvas] = [scroller.querySelector("table"), scroller.querySelector("canvas")];
-  const cellAt = (row, col) => (asTable ? table.tBodies[0].rows[row].cells[col + 1].getBoundingClientRect()
-    : cellOfCanvas(canvas, count, row, col));
+  const given = {kind: "value", tokens: {rows: null, cols: null}, mask: null, highlight: [], selected: null, onCell: null,
+    caption: null, bare: false, ...options};
+  given.scale ??= given.kind === "weight" ? 1 : extent(matrix);
+  given.rowLabels ??= indices(matrix.rows);
+  given.colLabels ??= indices(matrix.cols);
+  const canvas = make("canvas"), said = make("span", "visually-hidden");
+  said.setAttribute("aria-live", "polite");
+  const keys = `the arrow keys move among the cells${given.onCell ? ", Enter chooses one" : ""}`;
+  const box = build("div", {class: given.onCell ? "grid-box can-choose" : "grid-box", tabindex: "0", role: "group", "data-key": `grid:${given.name}`,
+    "aria-label": `${given.name}, ${matrix.rows} by ${matrix.cols}; ${keys}`},
+    make("span"), labelsBeside("top", given, given.size.width), labelsBeside("left", given, given.size.height), canvas, said);
+  const draw = (cursor = given.selected) => drawGrid(canvas, matrix, given, cursor);
+  draw();
+  listenToGrid(box, canvas, said, matrix, given, draw);
   const count = [matrix.rows, matrix.cols];
-  showsTokens(scroller, {...given.tokens, count, cellAt});
-  figure.append(scroller);
-  if (!given.bare && matrix.data.length > 1) {
-    const foot = make("div", "grid-foot");
-    foot.append(legend(given.kind, given.scale));
-    const {unit} = formatter(matrix);
-    if (asTable && unit) foot.append(make("span", "grid-unit", `numbers ${unit}`));
-    figure.append(foot);
-  }
-  return figure;
+  showsTokens(box, {...given.tokens, count, cellAt: (row, col) => cellOfCanvas(canvas, count, row, col)});
+  const figure = build("figure", {class: "grid", "data-name": given.name}, given.caption && make("figcaption", "grid-caption", given.caption), box);
+  if (!given.bare && matrix.data.length > 1) figure.append(make("div", "grid-foot", legend(given.kind, given.scale)));
+  return Object.assign(figure, {matrix});
 }
+
+const indices = (count) => Array.from({length: count}, (_, n) => String(n));
 
 /** A new element with a class and contents. */
 function make(tag, className = "", ...contents) {
-  const element = document.createElement(tag);
-  if (className) element.className = className;
-  element.append(...contents);
-  return element;
+  return build(tag, className ? {class: className} : {}, ...contents);
+}
+
+// ------------------------------------------------------------------ sizes
+
+const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
+const letters = document.createElement("canvas").getContext("2d");
+
+function widthOf(text, font = `${rem()}px ${FONT}`) {
+  letters.font = font;
+  return letters.measureText(text).width;
+}
+
+const FONT = "system-ui, sans-serif";
+const widest = (texts) => Math.max(...texts.map((text) => widthOf(text)));
+
+function widthOfNumbers(matrix) {
+  const text = formatter(matrix);
+  return Math.ceil(widest(Array.from(new Set(Array.from(matrix.data, text)))) + 0.6 * rem());
+}
+
+const widthOfLabels = (labels) => Math.ceil(Math.min(LONGEST_LABEL * rem(), widest(labels)) + 0.5 * rem());
+
+/** A name that is wider than its column is turned, but for numbers, of which some are left out. */
+const isTurned = (text, n, width) => text !== String(n) && [...text].length > 2 && widthOf(text) > width;
+function heightOfLabels(labels, width) {
+  const turned = labels.filter((text, n) => isTurned(text, n, width));
+  return Math.ceil(turned.length ? Math.min(LONGEST_LABEL * rem(), widest(turned)) + 6 : 1.4 * rem());
+}
+
+/** The names at a side: all that there is room for, and in any case that of the chosen cell, or of what made it. */
+function labelsBeside(side, given, size) {
+  const [labels, axis, at] = side === "top" ? [given.colLabels, given.tokens.cols, "col"] : [given.rowLabels, given.tokens.rows, "row"];
+  const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find((index) => index >= 0);
+  const turned = (text, n) => side === "top" && isTurned(text, n, size);
+  const needed = side === "left" ? 1.15 * rem() : Math.max(...labels.map((text, n) => (turned(text, n) ? 1.15 * rem() : widthOf(text))));
+  const every = Math.ceil(needed / size);
+  const isNear = (n) => chosen !== undefined && n !== chosen && Math.abs(n - chosen) < every;
+  return build("div", {class: `labels ${side}`, "aria-hidden": "true"}, ...labels.map((text, n) => {
+    const shown = n === chosen || n % every === 0 && !isNear(n);
+    const label = build("span", {class: [n === chosen && "chosen", turned(text, n) && "turned"].filter(Boolean).join(" "), title: text, style: `${side === "top" ? "width" : "height"}: ${size}px`},
+      make("span", "", shown ? text : ""));
+    return axis ? standsFor(label, {...axis, place: n}) : label;
+  }));
+}
+
+// ------------------------------------------------------------------ drawing
+
+function drawGrid(canvas, matrix, given, cursor) {
+  const {highlight, size: {width, height, numbers}} = given;
+  const gap = Math.min(width, height) > WITH_GAPS ? 1 : 0;
+  const context = drawMatrix(canvas, matrix, {...given, width: matrix.cols * width, height: matrix.rows * height, gap});
+  if (highlight.length) drawVeil(context, highlight.map((part) => rectangleOf(part, matrix, width, height)), matrix.cols * width, matrix.rows * height);
+  if (numbers) drawNumbers(context, matrix, given);
+  if (highlight.length) outline(context, highlight.map((part) => rectangleOf(part, matrix, width, height)), 2);
+  if (cursor) outline(context, [rectangleOf(cursor, matrix, width, height)], 3);
+  if (numbers || matrix.data.length === 1) return;
+  const cells = highlight.filter(({row, col}) => (row ?? null) !== null && (col ?? null) !== null);
+  for (const cell of [...cells, ...(cursor ? [cursor] : [])]) drawTag(context, cell, matrix, given);
+}
+
+/** Over all but the highlighted. */
+function drawVeil(context, parts, wide, high) {
+  context.beginPath();
+  context.rect(0, 0, wide, high);
+  for (const part of parts) context.rect(...part);
+  context.globalAlpha = 1 - FADED;
+  context.fillStyle = cssColour(SURFACE[themeName()]);
+  context.fill("evenodd");
+  context.globalAlpha = 1;
+}
+
+/** Stripes would run through the number of a masked cell: it stands on a ground of its own. */
+function drawNumbers(context, matrix, {kind, scale, mask, highlight, size: {width, height}}) {
+  const text = formatter(matrix);
+  Object.assign(context, {font: `${rem()}px ${FONT}`, textAlign: "center", textBaseline: "middle"});
+  for (let row = 0; row < matrix.rows; row++) {
+    for (let col = 0; col < matrix.cols; col++) {
+      const full = paintRgb(kind, matrix.at(row, col), scale), shown = text(matrix.at(row, col));
+      const colour = highlight.length && !isLit(highlight, row, col) ? fadedRgb(full) : full;
+      const [x, y] = [(col + 0.5) * width, (row + 0.5) * height];
+      if (isMasked(mask, row, col)) {
+        const wide = context.measureText(shown).width + 4;
+        context.fillStyle = cssColour(colour);
+        context.fillRect(x - wide / 2, y - 0.6 * rem(), wide, 1.2 * rem());
+      }
+      context.fillStyle = inkOn(colour);
+      context.fillText(shown, x, y + 1);
+    }
+  }
+}
+
+/** Where cells have no room for numbers, that of a cell stands below it, or above: its row stays in sight. */
+function drawTag(context, {row, col}, matrix, {size: {width, height}}) {
+  const text = formatNumber(matrix.at(row, col), 3), [wide, high] = [widthOf(text) + 8, 1.25 * rem()];
+  if (matrix.cols * width < wide || matrix.rows * height < 2 * high) return; // there is no room for it
+  const x = Math.max(0, Math.min(matrix.cols * width - wide, (col + 0.5) * width - wide / 2));
+  const below = (row + 1) * height + 3;
+  const y = below + high <= matrix.rows * height ? below : row * height - 3 - high;
+  context.fillStyle = cssColour(SURFACE[themeName()]);
+  context.fillRect(x, y, wide, high);
+  Object.assign(context, {font: `${rem()}px ${FONT}`, textAlign: "left", textBaseline: "middle", fillStyle: MARK[themeName()]});
+  context.fillText(text, x + 4, y + high / 2 + 1);
+}
+
+/** [x, y, width, height] of a row, a column or a cell. */
+function rectangleOf(part, matrix, width, height) {
+  const [row, rows] = (part.row ?? null) === null ? [0, matrix.rows] : [part.row, 1];
+  const [col, cols] = (part.col ?? null) === null ? [0, matrix.cols] : [part.col, 1];
+  return [col * width, row * height, cols * width, rows * height];
+}
+
+function outline(context, rectangles, thickness) {
+  Object.assign(context, {strokeStyle: MARK[themeName()], lineWidth: thickness});
+  for (const [x, y, width, height] of rectangles) context.strokeRect(x + thickness / 2 - 1, y + thickness / 2 - 1, width - thickness + 1, height - thickness + 1);
 }
 
 /** Whether a cell belongs to what `highlight` names. */
-function isLit(highlight, row, col) {
-  return highlight.some((part) => (part.row ?? row) === row && (part.col ?? col) === col);
-}
+const isLit = (highlight, row, col) => highlight.some((part) => (part.row ?? row) === row && (part.col ?? col) === col);
 
 const isMasked = (mask, row, col) => mask !== null && mask.at(row, col) === 0;
 
-/** "dV[2, 5], wa, 5: 0.0213": a cell in words. */
+// ------------------------------------------------------------------ pointer and keyboard
+
+function listenToGrid(box, canvas, said, matrix, given, draw) {
+  let cursor = given.selected ?? {row: 0, col: 0};
+  const {width, height} = given.size;
+  const placeOf = (event) => {
+    const {left, top} = canvas.getBoundingClientRect();
+    const row = Math.floor((event.clientY - top) / height), col = Math.floor((event.clientX - left) / width);
+    return row >= 0 && col >= 0 && row < matrix.rows && col < matrix.cols ? {row, col} : null;
+  };
+  canvas.addEventListener("pointermove", (event) => {
+    const place = placeOf(event);
+    showTip(place && cellText(matrix, given, place.row, place.col), event.clientX, event.clientY);
+    if (place) highlightCell(box, place.row, place.col);
+  });
+  canvas.addEventListener("pointerleave", () => showTip(null));
+  canvas.addEventListener("click", (event) => {
+    const place = placeOf(event);
+    if (place && given.onCell) given.onCell(place.row, place.col);
+  });
+  const follow = () => {
+    draw(cursor);
+    const {left, top} = canvas.getBoundingClientRect();
+    said.textContent = cellText(matrix, given, cursor.row, cursor.col);
+    highlightCell(box, cursor.row, cursor.col);
+    showTip(said.textContent, left + (cursor.col + 1) * width, top + (cursor.row + 1) * height);
+  };
+  box.addEventListener("focus", () => { if (box.matches(":focus-visible")) follow(); });
+  box.addEventListener("blur", () => {
+    showTip(null);
+    draw();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = cellAfter(event.key, cursor, matrix), chooses = ["Enter", " "].includes(event.key) && given.onCell;
+    if (!next && !chooses) return;
+    event.preventDefault();
+    event.stopPropagation(); // within a grid the arrow keys move among its cells, not along the strip
+    cursor = next ?? cursor;
+    if (chooses) given.onCell(cursor.row, cursor.col);
+    else follow();
+  });
+}
+
+/** "dV[2, 5] (wa, 5): 0.0213": a cell in words. */
 function cellText(matrix, given, row, col) {
   const masked = isMasked(given.mask, row, col) ? ", masked" : "";
   const [rowLabel, colLabel] = [given.rowLabels[row], given.colLabels[col]];

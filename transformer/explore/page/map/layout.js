@@ -13,15 +13,16 @@
 //   from and to are paths, in the order of the forward run.
 
 // From the roomiest to the tightest: the first one that fits is taken. `box` is the least width of a box, `most` the largest;
-// `lines` says how its name is written.
+// `lines` says how its name is written: in full, short, or upright.
 const DENSITIES = [
-  {lines: "one", box: 93, most: 112, boxHeight: 21, norm: 18, normHeight: 18, plus: 16, gap: 5, turn: 7, between: 10, margin: 6, bar: 6},
-  {lines: "two", box: 58, most: 92, boxHeight: 33, norm: 17, normHeight: 22, plus: 16, gap: 3, turn: 6, between: 8, margin: 5, bar: 5},
-  {lines: "upright", box: 16, most: 30, boxHeight: 46, norm: 8, normHeight: 22, plus: 10, gap: 2, turn: 2.5, between: 5, margin: 3, bar: 3},
+  {lines: "full", box: 108, most: 120, boxHeight: 22, norm: 18, normHeight: 18, plus: 16, gap: 5, turn: 7, between: 10, margin: 6, bar: 6},
+  {lines: "short", box: 52, most: 96, boxHeight: 22, norm: 17, normHeight: 18, plus: 16, gap: 3, turn: 6, between: 8, margin: 5, bar: 5},
+  {lines: "short", box: 46, most: 50, boxHeight: 22, norm: 9, normHeight: 18, plus: 12, gap: 2, turn: 2.5, between: 5, margin: 3, bar: 4},
+  {lines: "upright", box: 18, most: 30, boxHeight: 50, norm: 8, normHeight: 22, plus: 10, gap: 2, turn: 2.5, between: 5, margin: 3, bar: 3},
 ];
-const BAR_HEIGHT = 20; // of the longest bar
+const BAR_HEIGHT = 16; // of the longest bar
 const BETWEEN_ROWS = 9; // where the memory runs
-const TITLE_HEIGHT = 13; // of the line above a row that names its layers
+const TITLE_HEIGHT = 16; // of the line above a row that names its layers
 
 const isBox = ({kind}) => kind !== "norm" && kind !== "residual";
 const isSublayer = ({kind}) => kind === "attention" || kind === "feed_forward";

@@ -4,7 +4,8 @@
 // How to use:
 //   renderMap(container, view)   draws the map, or brings the one that stands there up to date
 
-const ROOM_FOR_HEAD = 316; // right of the encoder's row: with less room the words stand above the picture
+const ROOM_FOR_HEAD = 270; // right of the encoder's row: with less room the words stand above the picture
+const LETTER = 14; // pixels: the size of the text for which the layout's numbers are
 const drawnMap = {container: null, view: null, width: 0, layout: null, picture: null, run: null, chosen: null};
 
 function renderMap(container, view) {
@@ -12,24 +13,25 @@ function renderMap(container, view) {
   Object.assign(drawnMap, {container, view});
   if (first) {
     container.replaceChildren(mapHead(), build("div", {class: "map-scroll"}));
-    new ResizeObserver(fitMap).observe(container.querySelector(".map-scroll"));
-    fitMap();
+    new ResizeObserver(([{contentRect: {width}}]) => width !== drawnMap.width && drawMap()).observe(container.querySelector(".map-scroll"));
+    drawMap();
   }
   updateMap();
 }
 
-/** Draw the picture anew where the room for it is another than before. */
-function fitMap() {
-  const {container, view, width} = drawnMap;
-  const box = container.querySelector(".map-scroll");
-  if (box.clientWidth === 0 || box.clientWidth === width) return;
-  const layout = mapLayout(view.page.places, box.clientWidth);
+/** Draw the picture anew, for the room and the size of the text that there are. */
+function drawMap() {
+  const {container, view} = drawnMap;
+  const box = container.querySelector(".map-scroll"), width = box.clientWidth, scale = rem() / LETTER;
+  const layout = mapLayout(view.page.places, width / scale);
   const picture = listenOnMap(mapPicture(layout, view.page.places));
+  picture.setAttribute("width", layout.width * scale);
+  picture.setAttribute("height", layout.height * scale);
   box.replaceChildren(picture);
-  const room = box.clientWidth - layout.rows[0].end;
-  container.classList.toggle("with-room", room > ROOM_FOR_HEAD);
+  const room = width - layout.rows[0].end * scale;
+  container.classList.toggle("with-room", room > ROOM_FOR_HEAD * scale);
   container.style.setProperty("--room", `${room - 20}px`);
-  Object.assign(drawnMap, {width: box.clientWidth, layout, picture, run: null, chosen: null});
+  Object.assign(drawnMap, {width, layout, picture, run: null, chosen: null});
   updateMap();
 }
 
@@ -50,7 +52,10 @@ function updateMap() {
     if (isChosen) group.setAttribute("aria-current", "location");
     else group.removeAttribute("aria-current");
   }
-  if (moved) showOnMap(placeIn(picture, chosen));
+  if (moved) {
+    showOnMap(placeIn(picture, chosen));
+    openInto(placeIn(picture, chosen).querySelector(".shape").getBoundingClientRect(), document.getElementById("stage"));
+  }
   readOut(chosen);
 }
 
@@ -58,17 +63,15 @@ const chosenPath = () => drawnMap.view.page.places[drawnMap.view.state.place].pa
 
 /** The bars, each kind on a scale of its own from 0 to its largest norm, and what a screen reader says of each place. */
 function fillBars() {
-  const {view: {page: {places}}, picture, run: {norms, loss}, layout, container} = drawnMap;
+  const {view: {page: {places}}, picture, run: {norms, loss}, container} = drawnMap;
   const longest = (which) => {
     const most = Math.max(...places.map(({path}) => norms.get(path)[which]));
     for (const {path} of places) setBar(picture, path, which, norms.get(path)[which], most);
     return formatNumber(most, 3);
   };
-  container.querySelector(".map-scale").textContent =
-    `The bars are norms; the longest: ${longest("value")} and ${longest("gradient")}`;
-  if (layout.density.lines === "one") {
-    placeIn(picture, "output").querySelector(".second").textContent = `loss ${formatNumber(loss, 2)}`;
-  }
+  container.querySelector(".map-numbers").title = `The bars are norms, up to ${longest("value")} and ${longest("gradient")}`;
+  const second = placeIn(picture, "output").querySelector(".second");
+  if (second) second.textContent = formatNumber(loss, 2);
   for (const {path, title} of places) {
     const {value, gradient} = norms.get(path);
     placeIn(picture, path).setAttribute("aria-label",
@@ -78,15 +81,14 @@ function fillBars() {
 
 /** Beside the picture: the place that is pointed at, else the chosen one, with its numbers; they tell the colours, too. */
 function mapHead() {
-  const number = (which, name) => build("span", {class: "map-number"},
+  const number = (which, name) => build("span", {},
     build("span", {class: `swatch ${which}`}), ` ${name} `, build("b", {class: `norm ${which}`}));
   const sweep = (direction, text) => build("button", {class: "small", type: "button", "data-key": `map:${direction}`,
-    onclick: () => sweepMap(direction)}, text);
+    onclick: () => sweepMap(direction, motionAllowed())}, text);
   return build("div", {class: "map-head"},
     build("p", {class: "map-place"}, build("b", {}), " ", build("span", {})),
     build("p", {class: "map-numbers"}, number("value", "activation"), number("gradient", "gradient")),
-    build("p", {class: "map-scale"}),
-    build("p", {class: "map-sweeps"}, sweep("forward", "Play the forward →"), sweep("backward", "← Play the backward")));
+    build("p", {class: "map-sweeps"}, sweep("forward", "forward →"), sweep("backward", "← backward"), build("span", {class: "map-player"})));
 }
 
 function readOut(path) {
@@ -106,12 +108,11 @@ function sayAtMap(strong, rest) {
   [first.textContent, second.textContent] = [strong, rest];
 }
 
-/** Where the picture is wider than its box, bring a place into the part that is seen. */
+/** Where the picture is larger than its box, bring a place into the part that is seen. */
 function showOnMap(group) {
-  const box = drawnMap.container.querySelector(".map-scroll");
-  if (box.scrollWidth <= box.clientWidth) return;
-  const {x} = drawnMap.layout.spots.get(group.dataset.place);
-  box.scrollTo({left: x - box.clientWidth / 2, behavior: scrolling()});
+  const box = drawnMap.container.querySelector(".map-scroll"), scale = rem() / LETTER;
+  const {x, row} = drawnMap.layout.spots.get(group.dataset.place);
+  box.scrollTo({left: x * scale - box.clientWidth / 2, top: rowTop(row, drawnMap.layout.density) * scale});
 }
 
 function listenOnMap(picture) {
@@ -157,12 +158,8 @@ function pathAfter(key, path) {
   return next === undefined ? null : row[Math.max(0, Math.min(row.length - 1, next))].path;
 }
 
-/** Choose the place: its box opens into the strip, where the focus goes, too. */
+/** Choose the place: its box opens into the stage, and the focus goes to its step. */
 function enterPlace(group) {
-  const from = group.querySelector(".shape").getBoundingClientRect();
-  const strip = document.getElementById("strip");
   setState({place: drawnMap.view.page.places.findIndex(({path}) => path === group.dataset.place)});
-  strip.querySelector(".tile[aria-current]")?.focus({preventScroll: true});
-  strip.scrollIntoView({block: "nearest", behavior: scrolling()});
-  openInto(from, strip);
+  document.querySelector("#strip .tile[aria-current]").focus();
 }

@@ -3,8 +3,9 @@
 //
 // How to use:
 //   mapPicture(layout, places) -> an svg; each place is a <g class="place" data-place="path">, its bars are still empty
-//   setBar(picture, path, which, value, most)  the length of a bar, as a share of `most`: which is "value", "gradient" or "moved"
+//   setBar(picture, path, which, value, most)  the length of a bar, as a share of `most`: which is "value" or "gradient"
 
+const WITH_LETTER = 15; // pixels of a norm that has one
 const BOX_WORDS = {self: ["self-attention", "self"], cross: ["cross-attention", "cross"], feed_forward: ["feed-forward", "feed"]};
 
 function mapPicture(layout, places) {
@@ -19,31 +20,31 @@ function mapPicture(layout, places) {
 }
 
 /** What stands behind the places of a row: its name, its layers and the line that the bars stand on. */
-function rowFrame({name, y, base, layers, end}, {density: {lines, between}}) {
-  const upright = lines === "upright", around = Math.min(4, between / 2 - 1);
+function rowFrame({name, y, base, layers, end}, {density: {norm, between}}) {
+  const tight = norm < WITH_LETTER, around = Math.min(4, between / 2 - 1);
   const layerFrame = ({layer, x, width}) => [
     inSvg("rect", {class: "layer", x: x - around, y, width: width + 2 * around, height: base - y + 3, rx: 6}),
-    inSvg("text", {class: "layer-name", x: x + 2, y: y + 11}, upright ? String(layer + 1) : `layer ${layer + 1}`)];
-  return [...layers.flatMap(layerFrame), ...(upright ? [] : [inSvg("text", {class: "row-name", x: 2, y: y + 10}, name)]),
+    inSvg("text", {class: "layer-name", x: x + 2, y: y + 12}, tight ? String(layer + 1) : `layer ${layer + 1}`)];
+  return [...layers.flatMap(layerFrame), ...(tight && layers[0]?.x < 70 ? [] : [inSvg("text", {class: "row-name", x: 2, y: y + 12}, name)]),
     inSvg("path", {class: "base", d: `M 2 ${base + 0.5} H ${end - 2}`})];
 }
 
 /** Beside the first way down from the memory, in the line of the layers' names. */
 function memoryName(ways, {spots, rows, density}) {
   if (ways.length === 0 || density.lines === "upright") return [];
-  return [inSvg("text", {class: "layer-name", x: spots.get(ways[0].to).x + 6, y: rows[1].y + 11}, "memory")];
+  return [inSvg("text", {class: "layer-name", x: spots.get(ways[0].to).x + 6, y: rows[1].y + 12}, "memory")];
 }
 
 /** One place: its shape, its name, its two bars, and the room around it that can be clicked. */
 function placeGroup(place, spot, density) {
   const {x, y, width, height, hitX, hitWidth, base} = spot;
   const top = rowTop(spot.row, density);
-  const bar = (which, left, width = density.bar) => inSvg("rect",
-    {class: `bar ${which}`, x: left, y: base, width, height: 0, "data-base": base});
+  const bar = (which, left) => inSvg("rect",
+    {class: `bar ${which}`, x: left, y: base, width: density.bar, height: 0, "data-base": base});
   return inSvg("g", {class: `place ${place.kind}`, role: "button", tabindex: "-1", "data-place": place.path, "data-key": `map:${place.path}`},
     inSvg("rect", {class: "hit", x: hitX, y: top, width: hitWidth, height: base - top + 3}),
     ...shapeOf(place, {x, y, width, height}), ...wordsOf(place, {x, y}, density),
-    bar("value", x - density.bar), bar("gradient", x + 0.5), bar("moved", x - density.bar, 2 * density.bar));
+    bar("value", x - density.bar), bar("gradient", x + 0.5));
 }
 
 function shapeOf({kind}, {x, y, width, height}) {
@@ -56,25 +57,23 @@ function shapeOf({kind}, {x, y, width, height}) {
 }
 
 /** The name in a box; a norm has its letter where there is room. */
-function wordsOf(place, {x, y}, {lines}) {
+function wordsOf(place, {x, y}, {lines, norm}) {
   const text = (content, dy = 0, more = {}) =>
     inSvg("text", {class: "box-name", x, y: y + dy, "text-anchor": "middle", "dominant-baseline": "central", ...more}, content);
   if (place.kind === "residual") return [];
-  if (place.kind === "norm") return lines === "upright" ? [] : [text("N")];
+  if (place.kind === "norm") return norm < WITH_LETTER ? [] : [text("N")];
   const [first, second] = linesOf(place, lines);
   if (lines === "upright") return [text(first, 0, {transform: `rotate(-90 ${x} ${y})`})];
-  if (!second) return [text(first)];
-  return [text(first, -7), text(second, 7, isSublayer(place) ? {} : {class: "box-name second"})];
+  return second ? [text(first, -8), text(second, 8, {class: "box-name second"})] : [text(first)];
 }
 
-/** The name of a box, in one line or two. */
+/** The name of a box, in one line; of what stands on the stream, in two where there is room. */
 function linesOf(place, lines) {
   const tokens = place.side === "encoder" ? "source" : "target";
-  if (place.kind === "embedding") return lines === "upright" ? [tokens] : ["embedding", tokens];
-  if (place.kind === "output") return lines === "upright" ? ["output"] : ["output", "and loss"];
+  if (place.kind === "embedding") return lines === "full" ? ["embedding", tokens] : [tokens];
+  if (place.kind === "output") return lines === "upright" ? ["output"] : ["output", "loss"];
   const [long, short] = BOX_WORDS[place.kind === "attention" ? (isCross(place) ? "cross" : "self") : place.kind];
-  if (lines === "two") return [`${long.split("-")[0]}-`, long.split("-")[1]];
-  return [lines === "one" ? long : short];
+  return [lines === "full" ? long : short];
 }
 
 const placeIn = (picture, path) => picture.querySelector(`[data-place="${path}"]`);

@@ -10,7 +10,7 @@
 //   session.unknown(item) -> {source: [piece…], target: [piece…]}   what the vocabularies do not have
 //   session.tokens(item) -> {source: [label…], target: [what the decoder reads, begin first…], next: [what it writes…]}
 //   session.contradicts(item) -> whether the model would have written another target than the page's
-//   session.greedy(source) -> {ids, text}        session.writing(source) yields the ids one by one; without the end
+//   session.greedy(source) -> {ids, text}        without the end
 //   session.run({item, options}) -> Run          forward and backward, options as those of BatchRun; kept
 //       Run  loss                                the mean over the target tokens of all items
 //            places: Map path → Result, order: [path…]       in the order of the forward
@@ -116,10 +116,6 @@ class Session {
     return [this.config.bos_id, ...this.items[item].ids.target.slice(0, -1)];
   }
 
-  * writing(source) {
-    yield* greedyTokens(this.parameters, this.config, this.idsOf("source", source));
-  }
-
   /** Whether the model of the page, before any step, would write another target than that with which the page opened. */
   contradicts(item = 0) {
     const {ids} = this.opening[item];
@@ -129,7 +125,7 @@ class Session {
   }
 
   greedy(source) {
-    const ids = [...this.writing(source)];
+    const ids = [...greedyTokens(this.parameters, this.config, this.idsOf("source", source))];
     return {ids, text: this.tokenizers.target.decode(ids)};
   }
 

@@ -1,41 +1,32 @@
 "use strict";
-// The heads panel: A, dA or dS of every head of this attention, small, side by side; choosing one selects the head.
+// The view of the heads: A, dA or dS of every head of this attention, small, side by side; choosing one selects the head.
 
-const LABELLED = 12; // pixels of a cell beside which a token can be read
-let headsSymbol = "A"; // the panel's own choice
+let headsSymbol = "A"; // the view's own choice
 
 function renderHeads(container, view) {
   const {state, result, labels} = view;
   const symbol = headsSymbol, kind = paintOf(view, symbol);
   const matrices = result.heads.map((head) => head[symbol]);
-  const scale = kind === "weight" ? 1 : view.commonScale ?? Math.max(...matrices.map(extent));
-  const cell = smallCell(labels, matrices.length);
+  const scale = kind === "weight" ? 1 : Math.max(...matrices.map(extent));
+  const side = Math.max(2, Math.min(16, Math.floor(150 / Math.max(labels.query.length, labels.key.length))));
   const choose = (head) => setState({head});
-  const multiples = matrices.map((matrix, h) => {
-    const classes = ["multiple", ...(h === state.head ? ["chosen"] : []), ...(cell >= LABELLED ? ["labelled"] : [])];
-    const button = build("button", {type: "button", "aria-pressed": String(h === state.head), "data-key": `heads:${h}`,
-      onclick: () => choose(h)}, `head ${h}`);
-    const picture = smallGrid(matrix, {name: `${symbol} of head ${h}`, kind, scale, cell, mask: result.heads[h].mask,
-      rowLabels: labels.query, colLabels: labels.key, tokens: tokensOfTensor(view, symbol), onCell: () => choose(h)});
-    return build("figure", {class: classes.join(" "), "data-head": h}, button, picture,
-      build("figcaption", {}, whatTheHeadDoes(symbol, matrix)));
-  });
+  const multiples = matrices.map((matrix, h) => build("figure", {class: h === state.head ? "multiple chosen" : "multiple", "data-head": h},
+    build("button", {type: "button", class: "small", "aria-pressed": String(h === state.head), "data-key": `heads:${h}`, onclick: () => choose(h)}, `head ${h + 1}`),
+    grid(matrix, {name: `${symbol} of head ${h + 1}`, kind, scale, size: {width: side, height: side}, mask: result.heads[h].mask, bare: true,
+      rowLabels: labels.query, colLabels: labels.key, tokens: tokensOfTensor(view, symbol), onCell: () => choose(h)}),
+    build("figcaption", {}, whatTheHeadDoes(symbol, matrix))));
   const show = (chosen) => {
     headsSymbol = chosen;
     setState({});
   };
-  container.append(
-    build("div", {class: "panel-controls"},
-      segments("Show", "heads-symbol", [["A", "A, the weights"], ["dA", "dA"], ["dS", "dS"]], symbol, show),
-      legend(kind, scale)),
+  container.append(segments("Show", "heads-symbol", [["A", "A, the weights"], ["dA", "dA"], ["dS", "dS"]], symbol, show),
     build("div", {class: "multiples"}, ...multiples),
     build("p", {class: "note"}, kind === "weight" ? ABOUT_WEIGHTS : ABOUT_GRADIENTS));
 }
 
 const ABOUT_WEIGHTS = "All on the scale from 0 to 1. Under each: over how many keys a query spreads, on average: the "
   + "exponential of the entropy of a row, 1 where it chooses one.";
-const ABOUT_GRADIENTS = "All heads on one scale, so that a pale head is one that learns little from this sentence. Under "
-  + "each: the norm of the matrix.";
+const ABOUT_GRADIENTS = "All heads on one scale, so that a pale head is one that learns little from this sentence. Under each: the norm of the matrix.";
 
 /** The number under a picture. */
 function whatTheHeadDoes(symbol, matrix) {
@@ -52,20 +43,6 @@ function effectiveKeys(weights) {
     if (seen.length > 0) spreads.push(Math.exp(-seen.reduce((sum, a) => sum + a * Math.log(a), 0)));
   }
   return spreads.reduce((sum, spread) => sum + spread, 0) / (spreads.length || 1);
-}
-
-/** The side of a cell of a small picture: `count` pictures, which of few may be larger. */
-function smallCell(labels, count) {
-  const longest = Math.max(labels.query.length, labels.key.length);
-  return Math.max(2, Math.min(26, Math.floor((count > 4 ? 150 : 230) / longest)));
-}
-
-/** A grid without numbers, and not a stop of the Tab key of its own: a button beside it chooses it. */
-function smallGrid(matrix, options) {
-  const figure = grid(matrix, {numbers: false, bare: true, ...options});
-  figure.classList.add("small-grid");
-  figure.querySelector("[tabindex]").tabIndex = -1;
-  return figure;
 }
 
 PANELS.push({id: "heads", title: "Heads", kinds: ["attention"], render: renderHeads});

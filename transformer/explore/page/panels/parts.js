@@ -6,9 +6,8 @@
 //   inSvg("rect", {width: 3}, child)         an element of an SVG
 //   exactNumber(value)                       the number as text, with all its digits in data-value
 //   fact(holds, ...children)                 a ticked (or crossed) statement
-//   forwardAndBack(formula, gradient)        "forward …", "so here …"
-//   tableOf(attributes, head, rows)          a table; scroller(label, child) for what may be wider than the page
-//   barTable({label, labels, side, rows})    bars over tokens, a row of bars for each quantity
+//   tableOf(attributes, head, rows)          a table
+//   barTable({label, labels, side, columns}) bars over tokens, a column for each quantity
 //   lengthOf(vector), norms(matrix)          the norm of a vector, and of every row
 //   changesOf(view)                          what was changed since the page was made, in words; "" if nothing was
 
@@ -50,88 +49,49 @@ const fact = (holds, ...children) => build("p", {class: holds ? "fact holds" : "
 /** Zero but for the rounding of doubles, where terms of this size cancelled. */
 const isRounding = (difference, size) => Math.abs(difference) <= 1e-12 * size;
 
-/** Two lines: what the forward did, and what the backward makes of it. */
-function forwardAndBack(forward, backward) {
-  const line = (which, formula) =>
-    build("p", {class: "formula"}, build("span", {class: "which"}, which), ...withSubscripts(formula));
-  return build("div", {}, line("forward", forward), line("so here", backward));
-}
-
-/** A box that scrolls where the child is wider than the page, and then says so: many browsers hide their scrollbars. */
-function scroller(label, child, attributes = {}) {
-  const box = build("div",
-    {class: "scroller", role: "region", "aria-label": label, tabindex: "0", "data-key": `scroll:${label}`}, child);
-  widths.observe(box);
-  return build("div", {class: "scrolls", ...attributes},
-    build("p", {class: "more", "aria-hidden": "true"}, "Scroll sideways for the rest →"), box);
-}
-
-const widths = new ResizeObserver((entries) => entries.forEach(({target}) =>
-  target.classList.toggle("overflows", target.scrollWidth > target.clientWidth)));
-
 const headCell = (text) => build("th", {scope: "col"}, text);
 
 const tableOf = (attributes, head, rows) => build("table", attributes,
   build("thead", {}, build("tr", {}, ...head)), build("tbody", {}, ...rows));
 
-const UPRIGHT_BARS = 18; // with more columns than that, the numbers are written downwards
-
 /**
- * A table of bars: a column for each token.
+ * Bars over tokens: a line for each token, a column for each quantity.
  *
- * masked: which tokens are, or null; side: the sentence they are of, or null. rows: [{symbol, id, name, values, kind:
- * "weight" | "gradient", low, high, line, marks, text}]: the bars stand on 0 in a box from `low` to `high`; `line`, if there
- * is one, is drawn across all of them, `marks` are values to compare the bars with; `text` writes a number, unless the row is
- * to have a power of ten of its own; `id` is data-bars, unless the symbol will do.
+ * masked: which tokens are, or null; side: the sentence they are of, or null; chosen: the line that stands out. columns: [{symbol, id, name, values, kind:
+ * "weight" | "gradient", low, high, line, marks}]: the bars stand on 0 between `low` and `high`; `line`, if there is one, is
+ * drawn across all of them, `marks` are values to compare the bars with; `id` is data-bars, unless the symbol will do.
  */
-function barTable({label, labels, masked = null, side = null, rows}) {
-  const narrow = labels.length > UPRIGHT_BARS;
-  const columns = labels.map((token, j) => ({token, masked: masked !== null && masked[j]}));
-  const head = columns.map((column, place) => {
-    const cell = build("th", {scope: "col", class: column.masked ? "masked" : null, title: column.token},
-      build("span", {class: [...column.token].length <= 2 ? "short" : null}, column.token));
-    return side ? standsFor(cell, {side, place}) : cell;
-  });
-  const body = rows.map((row) => {
-    const {unit, text} = row.text ? {unit: "", text: row.text} : formatter({data: row.values});
-    const name = build("th", {scope: "row"}, build("b", {}, ...withSubscripts(row.symbol)), " ",
-      build("span", {}, row.name, unit && ` ${unit}`));
-    const least = narrow ? 0.1 * largestOf({data: row.values}) : 0; // upright numbers are hard to read: the small ones are left out
-    const cells = row.values.map((value, j) => {
-      const cell = barCell(value, row, columns[j], Math.abs(value) >= least ? text(value) : "", row.marks?.[j]);
-      return side ? standsFor(cell, {side, place: j}) : cell;
-    });
-    return build("tr", {"data-bars": row.id ?? row.symbol}, name, ...cells);
-  });
-  const table = tableOf({class: narrow ? "bars narrow" : "bars", "aria-label": label}, [build("td"), ...head], body);
-  return scroller(label, table, {style: `--columns: ${labels.length}`});
+function barTable({label, labels, masked = null, side = null, chosen = null, columns}) {
+  const named = (element, place) => {
+    element.classList.toggle("chosen", place === chosen);
+    return side ? standsFor(element, {side, place}) : element;
+  };
+  const names = labels.map((token, j) => named(build("span", {class: masked?.[j] ? "bar-name masked" : "bar-name", title: token}, token), j));
+  return build("div", {class: "bars", role: "group", "aria-label": label},
+    build("div", {class: "bar-names"}, build("span", {class: "bar-head"}), ...names),
+    ...columns.map((column) => build("div", {class: "bar-column", role: "list", "aria-label": `${column.symbol}, ${column.name}`, "data-bars": column.id ?? column.symbol},
+      build("span", {class: "bar-head", title: column.name}, build("b", {class: "symbol"}, ...withSubscripts(column.symbol)), " ", column.name),
+      ...barCells(column, labels, masked).map(named))));
 }
 
-/** One bar; places are in per cent of the box, from its top. */
-function barCell(value, {symbol, kind, low, high, line}, {token, masked}, text, mark) {
-  const place = (y) => (high > low ? (100 * (high - y)) / (high - low) : 50);
-  const [top, bottom] = [place(Math.max(value, 0)), place(Math.min(value, 0))];
-  const colour = kind === "weight" ? "weight" : value < 0 ? "negative" : "positive";
-  const box = build("div", {class: "bar-box"},
-    build("span", {class: "bar-zero", style: `top: ${place(0)}%`}),
-    value === 0 ? null : build("span", {class: `bar-fill ${colour}`, style: `top: ${top}%; height: ${bottom - top}%`}),
-    line === undefined ? null : build("span", {class: "bar-line", style: `top: ${place(line)}%`}),
-    mark === undefined || Math.abs(mark - value) < 0.01 * (high - low) ? null : build("span", {class: "bar-mark", style: `top: ${place(Math.min(mark, high))}%`}));
-  const title = `${symbol}, ${token}${masked ? " (masked)" : ""}: ${value}`;
-  return build("td", {"data-value": value, title, class: masked ? "masked" : null},
-    box, build("span", {class: "bar-number"}, text));
+/** Places are in per cent of the cell, from its left. */
+function barCells({symbol, values, kind, low, high, line, marks}, labels, masked) {
+  const place = (x) => (high > low ? 100 * (x - low) / (high - low) : 0);
+  const text = formatter({data: values});
+  const at = (className, x) => build("span", {class: className, style: `left: ${place(x)}%`});
+  return values.map((value, j) => {
+    const [left, right] = [place(Math.min(value, 0)), place(Math.max(value, 0))];
+    const colour = kind === "weight" ? "weight" : value < 0 ? "negative" : "positive";
+    return build("span", {class: masked?.[j] ? "bar-cell masked" : "bar-cell", role: "listitem", "data-value": value, title: `${symbol}, ${labels[j]}: ${value}`},
+      build("span", {class: "bar-box"}, build("span", {class: `bar-fill ${colour}`, style: `left: ${left}%; width: ${right - left}%`}),
+        low < 0 ? at("bar-zero", 0) : null, line === undefined ? null : at("bar-line", line), marks && Math.abs(marks[j] - value) > 0.01 * (high - low) ? at("bar-mark", Math.min(marks[j], high)) : null),
+      build("span", {class: "bar-number"}, text(value)));
+  });
 }
 
 const lengthOf = (vector) => Math.sqrt(vector.reduce((sum, x) => sum + x * x, 0));
 const norms = (matrix) => Array.from({length: matrix.rows}, (_, i) => lengthOf(matrix.row(i)));
 const largestDifference = (a, b) => largestOf(combine(a, b, (x, y) => x - y));
-
-/** Rows of bars that are norms and can be compared: on one scale, and without powers of ten of their own. */
-function normRows(rows) {
-  const high = Math.max(...rows.flatMap((row) => row.values)) || 1;
-  const text = (norm) => (norm > 0 && norm < high / 1000 ? "≈ 0" : formatNumber(norm, 2));
-  return rows.map((row) => ({...row, kind: "gradient", low: 0, high, text}));
-}
 
 /** The ends of a box in which bars of both signs fit. */
 function rangeOf(values) {

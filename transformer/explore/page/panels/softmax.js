@@ -1,74 +1,77 @@
 "use strict";
-// The softmax panel: one query row i of A = softmax(S̄) and of its backward, as bars over the keys.
+// The view of the softmax: one query row i of A = softmax(S̄) and of its backward, as bars over the keys.
 //
 //   forward: A = exp(S̄) / Σⱼ exp(S̄)    so here: dS = J dA with J = diag(a) − a aᵀ, which is a∘(dA − D) with D = a·dA
 
-let showJacobian = false; // the panel's own choices
-const trial = {key: null, by: 0.1}; // a score is raised by so much: that of a key, or (null) of the key with the largest |dS|
+const trial = {key: null, by: 0.1}; // the view's own choice: a score is raised by so much: that of a key, or (null) of the key with the largest |dS|
 
-/** Row `i` of the softmax: arrays over the keys, the number D, the Jacobian, and its product with dA. */
+/** Row `i` of the softmax: arrays over the keys, the number D, and how far dS is from A∘(dA − D). */
 function softmaxRow(head, i) {
   const [A, dA, dS] = [head.A, head.dA, head.dS].map((matrix) => Array.from(matrix.row(i)));
   const sum = (terms) => terms.reduce((total, x) => total + x, 0);
   const D = sum(A.map((a, j) => a * dA[j]));
-  const jacobian = makeMatrix(A.length, A.length, (j, k) => (j === k ? A[j] : 0) - A[j] * A[k]);
-  const product = A.map((_, j) => sum(dA.map((x, k) => jacobian.at(j, k) * x)));
-  const difference = Math.max(...product.map((x, j) => Math.abs(x - dS[j])));
+  const difference = Math.max(...dS.map((x, j) => Math.abs(x - A[j] * (dA[j] - D))));
   const size = sum(A.map((a, j) => a * (Math.abs(dA[j]) + Math.abs(D)))); // of the terms that cancel in the sum of dS
-  return {A, dA, dS, D, jacobian, product, difference, size, sum: sum(dS)};
+  return {A, dA, dS, D, difference, size, sum: sum(dS)};
+}
+
+const SOFTMAX_ORDER = ["A", "dA", "D", "dS"];
+
+/** How much of it is shown: a story shows nothing before it has come to it. */
+function knownIn({state: {symbol}}) {
+  const known = SOFTMAX_ORDER.indexOf(symbol);
+  return !isTold() || known < 0 ? SOFTMAX_ORDER.length : known + 1;
 }
 
 function renderSoftmax(container, view) {
   const {state: {row: i}, head, labels, mask} = view;
-  const row = softmaxRow(head, i);
+  const row = softmaxRow(head, i), known = knownIn(view);
   const masked = labels.key.map((_, j) => mask !== null && mask.at(i, j) === 0);
-  const bars = build("div", {class: "softmax-bars", style: `--columns: ${labels.key.length}`}), said = build("output", {class: "trial-says"});
+  const bars = build("div", {}), said = build("output");
   const show = () => {
-    bars.replaceChildren(softmaxBars(view, row, masked));
+    bars.replaceChildren(softmaxBars(view, row, masked, known));
     said.replaceChildren(...trialInWords(row, labels.key));
   };
   show();
-  container.append(
-    build("div", {class: "panel-top"}, rowChooser(labels, i),
-      forwardAndBack(asShown(view, "A = softmax(S̄), row by row"), "dS = A∘(dA − D), where D = Σⱼ A dA is one number for the row")),
-    build("div", {class: "side-by-side"}, bars, build("div", {class: "reading"},
-      build("div", {class: "row-words"}, ...readingOf(row, masked, labels, i)),
-      specialRow(row, masked) ? null : build("div", {class: "trial"}, build("h3", {}, "Try it: why D is subtracted"),
-        trialControls(row, masked, labels.key, show), said),
-      jacobianSwitch())));
-  if (showJacobian) container.append(...jacobianView(view, row));
+  container.append(build("h3", {}, `Row ${labels.query[i]}`), bars, build("ol", {class: "row-steps"}, ...readingOf(row, masked, labels, i).slice(0, known)));
+  if (known < SOFTMAX_ORDER.length) return;
+  container.append(...factsOfRow(row, masked));
+  if (!specialRow(row, masked)) {
+    container.append(build("div", {class: "trial"}, build("h3", {}, "Try it: why D is subtracted"), trialControls(row, masked, labels.key, show), said));
+  }
 }
 
-/** Weights, their gradient with the line D, how far it is from that line, and the product of the first and the third. */
-function softmaxBars({labels, attention, state}, row, masked) {
+/** Weights, their gradient with the line D, and the weight times how far it is from that line. */
+function softmaxBars({labels, attention, state}, row, masked, known) {
   const most = [0.1, 0.2, 0.5, 1].find((height) => Math.max(...row.A) <= height) ?? 1; // of many keys each weighs little
-  const fromD = row.dA.map((x) => x - row.D);
+  const all = known === SOFTMAX_ORDER.length;
   const usual = currentResult(PLAIN).heads[state.head].dS.row(state.row); // a switch that takes dS away makes its bars small
-  return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys, rows: [
-    {symbol: "A", name: `weights, 0 to ${most}`, values: row.A, kind: "weight", low: 0, high: most, marks: afterTrial(row).A},
-    {symbol: "dA", name: "and the line D", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), line: row.D},
-    {symbol: "dA − D", id: "fromD", name: "measured from the line", values: fromD, kind: "gradient", ...rangeOf(fromD)},
-    {symbol: "dS", name: "A times the bar above", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])},
+  const line = known > 2 ? {line: row.D} : {};
+  return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys,
+    chosen: isTold() ? told.subject.key : largestGradient(row), columns: [
+    {symbol: "A", name: "weights", values: row.A, kind: "weight", low: 0, high: most, ...(all ? {marks: afterTrial(row).A} : {})},
+    ...(known > 1 ? [{symbol: "dA", name: known > 2 ? "and D" : "", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), ...line}] : []),
+    ...(all ? [{symbol: "dS", name: "", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])}] : []),
   ]});
 }
 
-/** The row in words and sums, in the order in which the backward goes. */
+/** The row in words, in the order in which the backward goes: an item for each of SOFTMAX_ORDER. */
 function readingOf(row, masked, {query, key}, i) {
-  const sum = factOfSum(row);
-  const right = isRounding(row.difference, row.size);
   const special = specialRow(row, masked);
-  const steps = build("ol", {class: "row-steps"},
+  return [
     build("li", {}, build("b", {}, "A"), ` is where the row ${query[i]} looks: ${whereItLooks(row, key)}.`),
-    build("li", {}, build("b", {}, "dA"), " is what the loss would do if a key had more weight and nothing else changed: rise (orange) "
-      + "or fall (blue)."),
+    build("li", {}, build("b", {}, "dA"), " is what the loss would do if a key had more weight and nothing else changed: rise (orange) or fall (blue)."),
     build("li", {"data-fact": "D"}, build("b", {}, "D"), " is what this row’s weights cost on average: Σⱼ A dA = ", exactNumber(row.D),
-      ". But the rest cannot stay as it is: the weights sum to 1, and what one key gains the others lose. So a key is compared with "
-      + "this average, the line, not with 0."),
-    special ? build("li", {}, special) : build("li", {}, build("b", {}, "dS"), ...exampleOf(row, key)));
-  return [steps, sum, right ? null : fact(false, "dS is not the gradient of the softmax: it differs from A∘(dA − D) by up to ",
-    exactNumber(row.difference), "."), !special && masked.includes(true)
-    ? build("p", {class: "note"}, "At a masked key (hatched) dA may be anything: without weight it does not count.") : null,
-  ].filter((part) => part !== null);
+      ". The weights sum to 1: what one key gains the others lose. So a key is compared with this average, the line, not with 0."),
+    build("li", {}, ...(special ? [special] : [build("b", {}, "dS"), ...exampleOf(row, key)])),
+  ];
+}
+
+/** What must hold of the row, and what the hatching means. */
+function factsOfRow(row, masked) {
+  return [factOfSum(row),
+    ...(isRounding(row.difference, row.size) ? [] : [fact(false, "dS is not the gradient of the softmax: it differs from A∘(dA − D) by up to ", exactNumber(row.difference), ".")]),
+    ...(masked.includes(true) ? [build("p", {class: "note"}, "At a masked key (hatched) dA may be anything: without weight it does not count.")] : [])];
 }
 
 function factOfSum(row) {
@@ -93,7 +96,7 @@ function exampleOf(row, key) {
   const number = (value) => (value < 0 ? `(${formatNumber(value, 3)})` : formatNumber(value, 3));
   return [` = A·(dA − D). At “${key[j]}” that is ${formatNumber(A[j], 3)} · (${formatNumber(dA[j], 3)} − ${number(D)}) = `,
     build("b", {class: "number"}, formatNumber(dS[j], 3)), `: its dA is ${above ? "above" : "below"} the line, so gradient descent `,
-    `${above ? "lowers" : "raises"} its score. A key with hardly any weight gets hardly any gradient, whatever its dA.`];
+    `${above ? "lowers" : "raises"} its score. A key with hardly any weight gets hardly any gradient.`];
 }
 
 const largestGradient = ({dS}) => dS.reduce((best, x, j) => (Math.abs(x) > Math.abs(dS[best]) ? j : best), 0);
@@ -145,50 +148,6 @@ function trialInWords(row, keys) {
     line("dS says", row.A[key] * (row.dA[key] - row.D) * by, "A·(dA − D) times the step; the smaller the step, the closer"),
     line("without − D", row.A[key] * row.dA[key] * by, "A·dA times the step: what the other keys lose is forgotten"),
   ];
-}
-
-function rowChooser({query}, chosen) {
-  const choose = (row) => setState({row});
-  const select = build("select",
-    {id: "softmax-row", "data-key": "softmax:row", onchange: (event) => choose(Number(event.target.value))},
-    ...query.map((name, i) => build("option", {value: i}, name)));
-  select.value = String(chosen);
-  const step = (row, sign, name) => build("button", {type: "button", class: "small", "data-key": `softmax:${name}`,
-    "aria-label": `${name} query row`, disabled: query[row] === undefined, onclick: () => choose(row)}, sign);
-  return build("div", {class: "panel-controls"}, build("label", {for: "softmax-row"}, "Query row"),
-    step(chosen - 1, "‹", "previous"), select, step(chosen + 1, "›", "next"));
-}
-
-function jacobianSwitch() {
-  const toggle = (event) => {
-    showJacobian = event.target.checked;
-    setState({});
-  };
-  const box = build("input", {type: "checkbox", "data-key": "softmax:jacobian", checked: showJacobian, onchange: toggle});
-  return build("label", {class: "panel-controls"}, box, " Show the Jacobian, and that it gives the same");
-}
-
-/** J · dA = J dA, beside dS. */
-function jacobianView(view, row) {
-  const {labels, commonScale} = view;
-  const tokens = {rows: axisOfTokens(view, "key"), cols: null};
-  const part = (title, matrix, options) => build("figure", {"data-part": title}, build("figcaption", {}, title),
-    grid(matrix, {name: title, rowLabels: labels.key, tokens, ...options}));
-  const operator = (sign) => build("span", {class: "operator"}, sign);
-  const [dA, product, dS] = [row.dA, row.product, row.dS].map((values) => new Matrix(values.length, 1, Float64Array.from(values)));
-  const column = {kind: "gradient", colLabels: [""]};
-  const result = {...column, scale: commonScale ?? Math.max(extent(product), extent(dS))};
-  const equation = build("div", {class: "equation on-one-line"},
-    part("J = diag(a) − a aᵀ", row.jacobian, {kind: "value", colLabels: labels.key, tokens: {...tokens, cols: tokens.rows}}), operator("·"),
-    part("dA", dA, {...column, scale: commonScale ?? undefined}), operator("="),
-    part("J · dA", product, result), operator("="), part("dS", dS, result));
-  const right = isRounding(row.difference, row.size);
-  const same = fact(right, "The largest difference between J · dA and dS is ", exactNumber(row.difference),
-    right ? `. J has ${labels.key.length}² entries; A∘(dA − D) needs none of them.` : ": dS is not the softmax's gradient.");
-  same.dataset.fact = "jacobian";
-  const formulas = forwardAndBack(asShown(view, "∂Aⱼ/∂S̄ₖ = Aⱼ (1 − Aⱼ) where j = k, and −Aⱼ Aₖ elsewhere"),
-    "dS = J dA, since J is its own transpose");
-  return [formulas, scroller("The Jacobian times dA", equation), same];
 }
 
 PANELS.push({id: "softmax", title: "Softmax", kinds: ["attention"], render: renderSoftmax});

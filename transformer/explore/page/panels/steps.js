@@ -45,10 +45,10 @@ const latestReport = () => (stepping.report?.key === reportKey() ? stepping.repo
 
 async function takeSteps(count) {
   const turn = {count};
-  const before = session.parameters, from = {loss: currentRun().loss};
+  const from = {loss: currentRun().loss};
   Object.assign(stepping, {turn, report: null});
   let taken = 0, key = stepKey();
-  renderStepForm(document.getElementById("steps"), currentView()); // with a button that stops them
+  renderTabs(currentView()); // with a button that stops them
   const goesOn = () => stepping.turn === turn && stepKey() === key && taken < count && !stepping.report?.stopped;
   while (goesOn()) {
     const step = takeOneStep();
@@ -61,7 +61,6 @@ async function takeSteps(count) {
   }
   if (stepping.turn === turn) stepping.turn = null;
   setState({});
-  if (taken > 0 && motionAllowed()) flashStep(before, session.parameters);
 }
 
 /** With the gradient of the page, which a mistake may have made wrong; the right one goes along. A loss that is no number

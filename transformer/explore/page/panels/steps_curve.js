@@ -2,24 +2,23 @@
 // Curves over the steps, as SVG.
 //
 // How to use:
-//   stepCurve({title, lines: [{name, kind, values}], top, width, height, small}) -> an element
+//   stepCurve({title, lines: [{name, kind, values}], top, width, height}) -> an element
 //       kind   "now", "right", "wrong" or "before": its colour (steps.css)
 //       top    the largest value that there is room for; what is larger leaves the picture, and has its number beside it
-//       small  without axes and names, for a place in a line
 
 const LEAST_STEPS = 20; // that there is room for at first, so that the curve grows into a frame that stays; it widens by tens
 
-function stepCurve({title, lines, top, width = 330, height = 190, small = false}) {
-  const margin = small ? {left: 2, right: 2, top: 2, bottom: 2} : {left: 46, right: 12, top: 10, bottom: 34};
+function stepCurve({title, lines, top, width = 330, height = 130}) {
+  const margin = {left: 46, right: 12, top: 10, bottom: 34};
   const count = Math.max(...lines.map(({values}) => values.length)) - 1;
   const steps = Math.max(LEAST_STEPS, 10 * Math.ceil(count / 10));
   const x = (step) => margin.left + (width - margin.left - margin.right) * step / steps;
   const y = (value) => height - margin.bottom - (height - margin.top - margin.bottom) * Math.min(1.2, value / top);
   const frame = {left: x(0), right: x(steps), bottom: y(0), top: y(top)};
-  const picture = inSvg("svg", {class: small ? "curve small" : "curve", width, height, viewBox: `0 0 ${width} ${height}`, role: "img"});
+  const picture = inSvg("svg", {class: "curve", width, height, viewBox: `0 0 ${width} ${height}`, role: "img"});
   picture.setAttribute("aria-label", `${title}: ${lines.map(({name, values}) => `${name}, ${values.map((value) => formatNumber(value, 3)).join(", ")}`).join("; ")}`);
-  if (!small) picture.append(...axesOf(frame, {x, y, top, steps}));
-  for (const line of lines) picture.append(...drawnLine(line, {x, y, top, small}));
+  picture.append(...axesOf(frame, {x, y, top, steps}));
+  for (const line of lines) picture.append(...drawnLine(line, {x, y, top}));
   return picture;
 }
 
@@ -35,14 +34,14 @@ function axesOf({left, right, top: ceiling, bottom}, {x, top, steps}) {
 }
 
 /** As far as its values are numbers, with a point at the end. */
-function drawnLine({kind, values}, {x, y, top, small}) {
+function drawnLine({kind, values}, {x, y, top}) {
   const end = values.findIndex((value) => !Number.isFinite(value));
   const known = end < 0 ? values : values.slice(0, end);
   if (known.length === 0) return [];
   const last = known.length - 1;
   const line = inSvg("polyline", {class: `curve-line ${kind}`, points: known.map((value, n) => `${x(n)},${y(value)}`).join(" ")});
-  const point = inSvg("circle", {class: `curve-point ${kind}`, cx: x(last), cy: y(Math.min(known[last], top)), r: small ? 2.5 : 3.5});
-  if (small || known[last] <= top) return [line, point];
+  const point = inSvg("circle", {class: `curve-point ${kind}`, cx: x(last), cy: y(Math.min(known[last], top)), r: 3.5});
+  if (known[last] <= top) return [line, point];
   return [line, point, inSvg("text", {class: "beyond", x: x(last), y: y(top) + 16, "text-anchor": last > 3 ? "end" : "start"}, `↑ ${formatNumber(known[last], 3)}`)];
 }
 

@@ -1,43 +1,65 @@
 "use strict";
-// The panel "Take a step": the rule and its η, the loss and the probabilities over the steps, and what the steps have made
-// of the trained model's choice and of a row of an attention.
+// The view "Train": the rule and its η, how the latest steps went, and the loss and the probabilities over the steps.
+
+const MANY_STEPS = 20;
+const STEP_RULES = {sgd: "SGD", adam: "Adam"};
 
 function renderSteps(container, view) {
-  const words = isStepping() ? [] : stepWords(view);
-  const controls = build("div", {class: "reading"}, build("p", {}, ...aboutTheRule()), stepChoices(),
-    build("div", {class: "panel-controls"}, ...stepButtons("steps")), build("p", {class: "step-words"}, words.join(" ")));
-  container.append(
-    build("div", {class: "step-top"}, controls, build("div", {class: "step-curves"}, lossFigure(), choiceFigure(view))),
-    build("h3", {}, "The trained model and now"),
-    build("div", {class: "side-by-side"}, ...probabilitiesNow(view), ...attentionNow(view)));
+  container.append(build("p", {}, ...aboutTheRule()), stepChoices(), stepButtons(),
+    build("p", {class: "step-said", role: "status"}, isStepping() ? `Taking ${stepping.turn.count} steps.` : stepWords(view).join(" ")),
+    lossFigure(), choiceFigure(view));
 }
 
 const aboutTheRule = () => (stepping.rule === "sgd"
   ? ["A gradient says how the loss changes when a weight grows. So go the other way: each weight becomes ",
-    build("b", {class: "symbol"}, "w − η · dw"), ", all at once. η, the learning rate, says how far."]
+    build("b", {class: "symbol"}, "w − η · dw"), ", all at once."]
   : ["Adam divides the mean of the gradients so far, ", build("b", {class: "symbol"}, "m"), ", by the root of the mean of their squares, ",
     build("b", {class: "symbol"}, "v"), ": each weight becomes ", build("b", {class: "symbol"}, "w − η · m / √v"),
-    ". At first both are zero, so its first step moves every weight by η, whatever the size of its gradient."]);
+    ". At first both are zero, so its first step moves every weight by η, whatever its gradient."]);
 
 /** The slider stays while it is dragged: only the texts change. */
 function stepChoices() {
   const {rule, rates} = stepping;
   const output = build("output", {for: "step-rate"}, rateText(rates[rule]));
   const slider = build("input", {type: "range", id: "step-rate", min: 0, max: RATES.length - 1, step: 1, "data-key": "steps:rate",
-    value: RATES.indexOf(rates[rule]), "aria-valuetext": rateText(rates[rule])});
-  slider.addEventListener("input", () => {
-    rates[rule] = RATES[Number(slider.value)];
-    output.textContent = rateText(rates[rule]);
-    slider.setAttribute("aria-valuetext", rateText(rates[rule]));
-    document.querySelector("[data-key='step:choose']").textContent = ruleText();
-  });
+    value: RATES.indexOf(rates[rule]), "aria-valuetext": rateText(rates[rule]), oninput: () => {
+      rates[rule] = RATES[Number(slider.value)];
+      output.textContent = rateText(rates[rule]);
+      slider.setAttribute("aria-valuetext", rateText(rates[rule]));
+    }});
   const choose = (chosen) => {
     stepping.rule = chosen;
     setState({});
   };
+  return build("div", {class: "panel-controls"}, segments("Rule", "steps-rule", Object.entries(STEP_RULES), rule, choose),
+    build("label", {for: "step-rate"}, "η"), slider, output);
+}
+
+function stepButtons() {
+  const {version, past} = session;
+  const button = (name, text, onclick, possible = true, label = null) => build("button", {type: "button", class: "small",
+    "data-key": `steps:${name}`, "aria-label": label, "aria-disabled": possible ? null : "true",
+    onclick: () => possible && onclick()}, text);
   return build("div", {class: "panel-controls"},
-    segments("Rule", "steps-rule", [["sgd", "SGD"], ["adam", "Adam from zero moments"]], rule, choose),
-    build("div", {class: "step-rate"}, build("label", {for: "step-rate"}, "η"), slider, output));
+    button("once", "One step", () => takeSteps(1)),
+    isStepping() ? button("twenty", "Stop", stopSteps) : button("twenty", "Twenty steps", () => takeSteps(MANY_STEPS)),
+    button("undo", "Undo", undoStep, past.length > 0, "Undo the latest step"),
+    button("reset", "Trained model", backToTrained, version !== 0, "Back to the weights of the trained model"));
+}
+
+/** The losses of the present sentences; with a mistake, those of the right gradient beside them. */
+function lossLines() {
+  const {history} = session, right = historyBeside();
+  const losses = (entries) => entries.map(({loss}) => loss);
+  const values = history.length > 0 ? losses(history) : [currentRun().loss];
+  if (right === null) return [{name: "loss", kind: "now", values}];
+  return [{name: "right gradient", kind: "right", values: losses(right)}, {name: "gradient with the mistake", kind: "wrong", values}];
+}
+
+/** Room for the start and a rise; a loss that explodes leaves the picture. */
+function topOfLosses() {
+  const all = lossLines().flatMap(({values}) => values).filter(Number.isFinite);
+  return Math.min(Math.max(...all), 3 * lossLines()[0].values[0]) || 1;
 }
 
 function lossFigure() {
@@ -52,7 +74,8 @@ function choiceFigure(view) {
   const entries = session.history.length > 0 ? session.history.map(({P}) => P[item]) : [outputNow(view).P];
   const line = (name, kind, id) => ({name: `${name} “${view.labels.vocabulary[id]}”`, kind, values: entries.map((P) => P.at(row, id))});
   const lines = [...(former === asked ? [] : [line("the trained model’s choice", "before", former)]), line("asked for:", "now", asked)];
-  return build("figure", {"data-curve": "choice"}, build("h3", {}, `Probabilities in row ${targetNames(view)[row]}`),
+  const {target, next} = tokensOf(item);
+  return build("figure", {"data-curve": "choice"}, build("h3", {}, `Probabilities in row ${rowNames(target, next)[row]}`),
     stepCurve({title: "Probabilities over the steps", lines, top: 1}), curveKey(lines));
 }
 
@@ -62,10 +85,6 @@ function choiceOf(view) {
 }
 
 const outputNow = ({run}) => run.places.get("output").shared;
-const targetNames = ({state: {item}}) => {
-  const {target, next} = tokensOf(item);
-  return rowNames(target, next);
-};
 
 /** The chosen row of the decoder; before any is chosen, the one that the loss blames most. */
 function targetRow(view) {
@@ -76,34 +95,4 @@ function targetRow(view) {
   return losses.indexOf(Math.max(...losses));
 }
 
-const MOST_CHOICES = 8; // tokens that are shown of a vocabulary
-
-/** The most probable tokens then and now, with bars for now and a line for then. */
-function probabilitiesNow(view) {
-  const {row, asked} = choiceOf(view);
-  const [before, now] = [trainedRun(), view.run].map((run) => run.places.get("output").shared.P.row(row));
-  const larger = (id) => (id === asked ? 2 : Math.max(before[id], now[id]));
-  const ids = [...now.keys()].sort((a, b) => larger(b) - larger(a)).slice(0, MOST_CHOICES);
-  const bars = thenAndNow({id: "step-p", symbol: "p", name: "probability", values: ids.map((id) => now[id]), marks: ids.map((id) => before[id])}, 1);
-  return [build("div", {}, build("p", {class: "note"}, `Row ${targetNames(view)[row]}: the first bar is the token that is asked for.`),
-    barTable({label: "Probabilities then and now", labels: ids.map((id) => view.labels.vocabulary[id]), rows: [bars]}))];
-}
-
-/** The chosen row of the attention on the stage; elsewhere, that of the last cross-attention. */
-function attentionNow(view) {
-  const place = view.attention ? view.place : page.places.findLast(({path}) => path.endsWith("cross_attention"));
-  if (!place) return [];
-  const attention = page.attentions[place.attention], {head, item} = view.state;
-  const [before, now] = [trainedRun(), view.run].map((run) => run.places.get(place.path).heads[head]);
-  const labels = labelsOfItem({place, attention, head: now}, item);
-  const row = view.attention ? view.state.row : targetRow(view);
-  const [then, weights] = [before, now].map(({A}) => Array.from(A.row(row)));
-  const bars = thenAndNow({id: "step-A", symbol: "A", name: "attention weight", values: weights, marks: then}, Math.max(...then, ...weights));
-  return [build("div", {}, build("p", {class: "note"}, `${place.title}, head ${head}, row ${labels.query[row]}.`),
-    barTable({label: "Attention weights then and now", labels: labels.key, side: attention.keys, rows: [bars],
-      masked: now.mask ? Array.from(now.mask.row(row), (allowed) => allowed === 0) : null}))];
-}
-
-const thenAndNow = (row, high) => ({...row, name: `${row.name} now; the line: of the trained model`, kind: "weight", low: 0, high});
-
-PANELS.push({id: "steps", title: "Take a step", render: renderSteps});
+PANELS.push({id: "steps", title: "Train", render: renderSteps});

@@ -58,5 +58,4 @@ function peakWords({count, from, to, rate}) {
   return [`${where}: η = ${rateText(rate)} is too large.`];
 }
 
-const chosenRate = () => stepping.rates[stepping.rule];
 const rateText = (rate) => String(rate).replace("1e-5", "0.00001").replace("2e-5", "0.00002").replace("5e-5", "0.00005");

@@ -20,7 +20,6 @@ defineKind("attention", {
   columns: attentionColumns,
   equations: ATTENTION_EQUATIONS,
   words: ATTENTION_WORDS,
-  opening: "dV",
   shortNames: ATTENTION_SHORT_NAMES,
   weights: ["A", "unmaskedA"],
   masked: ["Sm", "A", "dA", "dSm", "dS", "dR"],

@@ -1,12 +1,9 @@
 "use strict";
-// What the page says of a tensor of a result: one cell written out, and its gradient token by token.
+// What the page says of a tensor of a result: one cell written out.
 //
 // How to use:
 //   tensorAt(result, head, symbol) -> the Matrix, of the head or shared by the heads; null if this attention has none
 //   explainCell(result, head, symbol, i, j) -> {symbol, formula, terms, sum, note, aside, highlights}: see rules.js
-//   accumulates(symbol, result) -> whether it is a gradient that is a sum of outer products, one for each token
-//   summands(result, head, symbol) -> [{item, head, index, left, right}]: the token, and the two vectors of its outer product
-//   partialSum(result, head, symbol, n) -> the Matrix of the first n of them
 
 function tensorAt(result, head, symbol) {
   // The gradient that a bias would have is that of no tensor, if there is no bias.
@@ -39,23 +36,3 @@ function isEdited({edit}, head, symbol, i, j) {
 const spelled = (formula, result) => (
   kindOfResult(result).spell(typeof formula === "function" ? formula(result.problem) : formula, result));
 
-function accumulates(symbol, result) {
-  const {left} = definitionOf(symbol, result).rule;
-  return left !== undefined && left.transposed;
-}
-
-/** aᵀ b is the sum of aₜᵀ bₜ, the rows of every token t: those of the chosen batch item and head come first. */
-function summands(result, head, symbol) {
-  const {left, right, sourcesOf} = definitionOf(symbol, result).rule;
-  return sourcesOf(new Reader(result, head)).flatMap((source) => {
-    const [a, b] = [source.matrix(left.symbol), source.matrix(right.symbol)];
-    return Array.from({length: a.rows}, (_, index) => (
-      {item: result.item, ...source.elsewhere, index, left: a.row(index), right: b.row(index)}));
-  });
-}
-
-function partialSum(result, head, symbol, n) {
-  const {rows, cols} = tensorAt(result, head, symbol);
-  const added = summands(result, head, symbol).slice(0, n);
-  return makeMatrix(rows, cols, (i, j) => added.reduce((sum, {left, right}) => sum + left[i] * right[j], 0));
-}

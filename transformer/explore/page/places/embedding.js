@@ -95,7 +95,6 @@ defineKind("embedding", {
     dW: "A row of the table was read wherever its token stands, so it collects the gradient of every such place: a token "
       + "that occurs twice adds twice, and one that does not occur learns nothing.",
   },
-  opening: "dE",
   shortNames: {W: "table", E: "tokens", P: "positions", Y: "output"},
   identities: [rowsOfOtherTokensAreZero, tableCollectsAll],
 });

@@ -151,7 +151,6 @@ defineKind("feed_forward", {
     dW1: `An entry takes one feature of X into one hidden feature, ${FOR_EVERY_TOKEN}`,
     dX: "A feature of X went into every hidden feature with the weights of a row of W₁, and their gradients come back with the same weights.",
   },
-  opening: "dH",
   shortNames: {X: "input", W1: "weight", b1: "bias", H: "hidden", F: "activated", W2: "weight", b2: "bias", Y: "output"},
   identities: [zeroWhereReluWasOff],
   spell: withoutMissingBias,

@@ -11,7 +11,6 @@
 //       equations      {symbol: text, or a function of the view}: what stands on the stage (equations.js), where the rule
 //                      has no equation of its own
 //       words          {symbol: text, or a function of the view}: why it is so, in a sentence or two (words.js)
-//       opening        the symbol that the stage shows first
 //       shortNames     {symbol: a word or two for its tile}
 //       weights        the symbols whose cells lie between 0 and 1, and are painted so
 //       masked         the symbols whose masked cells are hatched
@@ -39,7 +38,7 @@
 const PLACE_KINDS = {};
 
 const FIELDS_LEFT_OUT = {
-  opening: null, shortNames: {}, weights: [], masked: [], tiles: {}, instead: {}, editable: {}, identities: [],
+  shortNames: {}, weights: [], masked: [], tiles: {}, instead: {}, editable: {}, identities: [],
   merged: () => ({}), replaced: () => ({}), brokenEquations: {},
   nameOf: (symbol) => symbol, spell: (text) => text, asShown: (_, text) => text,
 };

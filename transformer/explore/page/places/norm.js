@@ -112,7 +112,6 @@ defineKind("norm", {
     dX: "What is left of dX̂ when the two shares that the norm undoes are taken out, divided by σ: the larger a row was, the "
       + "less a change in it matters.",
   },
-  opening: "dX",
   shortNames: {X: "input", mu: "mean", rs: "1/deviation", Xh: "normalised", w: "weight", b: "bias", Y: "output"},
   identities: [normRowsSumToZero, normRowsAreOrthogonal],
   spell: withoutMissingBias,

@@ -167,7 +167,6 @@ defineKind("output", {
     dW: "An entry takes one feature of X into one token's logit, for every token: what went in times what came back, summed over the tokens and the sentences.",
     dX: "The columns of W of the tokens that should fall, less that of the target: each as far as dZ says.",
   },
-  opening: "dZ",
   shortNames: {X: "input", W: "weight", b: "bias", Z: "logits", P: "softmax", L: "by token", loss: "one number"},
   weights: ["P"],
   identities: [logitsSumToZero, onlyTargetIsNegative],

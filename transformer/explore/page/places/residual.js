@@ -47,7 +47,6 @@ defineKind("residual", {
     dX: "It was added as it is, so it gets the gradient as it is, however deep the model: on this way nothing shrinks. What "
       + "comes back through the sublayer, which read the stream too, is added to it before.",
   },
-  opening: "dX",
   shortNames: {X: "stream", U: "sublayer", Y: "sum"},
   identities: [gradientGoesAroundUnchanged],
 });

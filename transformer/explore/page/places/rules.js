@@ -3,7 +3,7 @@
 // places (kinds.js) and BREAKAGES (faults/breakages.js) are made. Those along a row are in rules_of_rows.js.
 //
 // A rule is {cell(reader, i, j) -> {terms, sum?, note?, aside?, highlights}}. That of a matrix product has
-// {left, right, sourcesOf} too, and it and that of a bias an equation, as the stage writes it (stage/equations.js). In it
+// an equation, as the stage writes it (stage/equations.js). In it
 //   a term is       {factors: [factor…], product}
 //   a factor is     {symbol, i, j, value}, an entry of a tensor, with `head` or `item` if that is not the chosen one;
 //                   {label, value}, a constant; or {kind, of: [factor…], value}: a "difference", an "exponential" of a
@@ -61,7 +61,7 @@ function product(leftText, rightText, {bias = null, overBatch = false} = {}) {
   const [left, right] = [operandOf(leftText), operandOf(rightText)];
   const sourcesOf = (reader) => (overBatch ? reader.ofBatch() : [reader]);
   return {
-    left, right, sourcesOf, equation: `${leftText} · ${rightText}${bias ? ` + ${bias}` : ""}`,
+    equation: `${leftText} · ${rightText}${bias ? ` + ${bias}` : ""}`,
     cell(reader, i, j) {
       const terms = [];
       for (const source of sourcesOf(reader)) {

@@ -8,11 +8,9 @@
 
 const TYPING_PAUSE = 350; // milliseconds after which a typed text is used, where that takes long
 const LONG = 100; // milliseconds
-const SPELLING = 90; // milliseconds for each token that the model writes by itself
 
 let typing = null; // the timer of that pause
 let took = 0; // milliseconds, the last time that a typed text was used
-let spelling = null; // the timer of the token that the model writes next
 let drawnSentence = []; // what the bar that stands there was drawn from
 const fieldOf = (side) => document.getElementById(`text-${side}`);
 
@@ -20,7 +18,7 @@ function startSentence() {
   for (const side of ["source", "target"]) {
     const field = fieldOf(side);
     field.addEventListener("input", () => {
-      stopWaiting();
+      clearTimeout(typing);
       typing = setTimeout(() => useTyped(side), took > LONG ? TYPING_PAUSE : 0);
     });
     field.addEventListener("change", () => useTyped(side)); // Enter, or the field is left
@@ -28,14 +26,9 @@ function startSentence() {
   document.getElementById("write").addEventListener("click", letTheModelWrite);
 }
 
-function stopWaiting() {
-  clearTimeout(typing);
-  clearTimeout(spelling);
-}
-
 /** Of another source the model writes the target, unless the reader has typed one. */
 function useTyped(side) {
-  stopWaiting();
+  clearTimeout(typing);
   const text = fieldOf(side).value;
   if (text === state[side]) return;
   const began = performance.now();
@@ -44,23 +37,10 @@ function useTyped(side) {
   took = performance.now() - began;
 }
 
-/** Token by token, as it happens; at once where nothing is to move. */
 function letTheModelWrite() {
-  stopWaiting();
-  const finish = () => {
-    state.target = session.items[state.item].target; // so that null is a change, also where other weights wrote this text
-    setState({target: null});
-  };
-  if (!motionAllowed()) return finish();
-  const tokenizer = session.tokenizers.target, written = [], ids = session.writing(state.source);
-  const writeNext = () => {
-    const {value, done} = ids.next();
-    if (done) return finish();
-    written.push(value);
-    fieldOf("target").value = tokenizer.decode(written);
-    spelling = setTimeout(writeNext, SPELLING);
-  };
-  writeNext();
+  clearTimeout(typing);
+  state.target = session.items[state.item].target; // so that null is a change, also where other weights wrote this text
+  setState({target: null});
 }
 
 function renderSentence(container, view) {
@@ -88,39 +68,25 @@ function showText(side, text) {
 }
 
 /** A token that chooses its row, wherever the place has one for it. */
-function tokenButton(side, position, name, details, isChosen) {
-  const button = standsFor(make("button", `token ${side}`, make("span", "token-text", name), ...details), {side, place: position});
-  button.type = "button";
-  Object.assign(button.dataset, {key: `${side === "target" ? "token" : "source-token"}:${position}`, side, position});
-  if (isChosen) button.setAttribute("aria-current", "true");
-  return button;
+function tokenButton(side, place, position, name, details, more = {}) {
+  const stack = side === "target" ? "decoder" : "encoder", isChosen = place.side === stack && position === state.row;
+  const button = build("button", {type: "button", class: `token ${side}`, "data-key": `${side === "target" ? "token" : "source-token"}:${position}`,
+    "aria-current": isChosen && "true", onclick: () => setState(rowInStack(stack, position)), ...more}, make("span", "token-text", name), ...details);
+  return standsFor(button, {side, place: position});
 }
 
-function sourceTokens({session: {items}, state: {item}, place}) {
-  return tokensOf(item).source.map(withSigns).map((name, position) => { // in their sequence equal tokens need no numbers
-    const button = tokenButton("source", position, name, [], place.side === "encoder" && position === state.row);
-    button.addEventListener("click", () => setState(rowInStack("encoder", position)));
-    return button;
-  });
-}
+/** In their sequence equal tokens need no numbers. */
+const sourceTokens = ({state: {item}, place}) => tokensOf(item).source.map((name, position) => tokenButton("source", place, position, withSigns(name), []));
 
 /** Each with its probability; where the model would write another, that one with its own. */
-function targetTokens({run: {probabilities, predicted}, state: {item, row}, place}) {
-  const tokens = tokensOf(item).next.map(withSigns);
-  return tokens.map((token, position) => {
-    const p = probabilities[item][position], own = predicted[position];
-    const differs = withSigns(own.token) !== token;
-    const bar = make("span", "token-bar", make("span", "token-share"));
-    bar.firstChild.style.height = `${100 * p}%`;
-    const details = [bar, make("span", "token-p", percent(p)),
+function targetTokens({run: {probabilities, predicted}, state: {item}, place}) {
+  return tokensOf(item).next.map(withSigns).map((token, position) => {
+    const p = probabilities[item][position], own = predicted[position], differs = withSigns(own.token) !== token;
+    const details = [make("span", "token-p", percent(p)),
       ...(differs ? [make("span", "token-own", `${withSigns(own.token)} ${percent(own.probability)}`)] : [])];
-    const button = tokenButton("target", position, token, details, place.side === "decoder" && position === row);
-    button.classList.toggle("differs", differs);
     const instead = differs ? `; the model itself would write “${own.token}”, with ${percent(own.probability)}` : "";
-    button.setAttribute("aria-label", `Token ${position}, “${token}”: probability ${percent(p)}${instead}`);
-    button.title = `p = ${p}`;
-    button.addEventListener("click", () => setState(rowInStack("decoder", position)));
-    return button;
+    return tokenButton("target", place, position, token, details, {class: differs ? "token target differs" : "token target", title: `p = ${p}`,
+      "aria-label": `Token ${position}, “${token}”: probability ${percent(p)}${instead}`});
   });
 }
 
@@ -154,11 +120,11 @@ function aboutTexts({run, state: {item, source, target}}, written) {
   const opening = openingTexts(item);
   const differs = run.predicted.some(({id}, n) => id !== session.items[item].ids.target[n]);
   if (written && !differs) { // a switch or a step may have changed the model's mind
-    lines.push(["hint", "The model wrote this itself, so the loss is small, even if the text is wrong. Change a character of the target, and see what the loss blames."]);
+    lines.push(["hint", "The model wrote this itself, so the loss is small. Change a character of the target."]);
   } else if (!written && differs && target === opening.target && source === opening.source && session.contradicts(item)) {
-    lines.push(["hint", "Asked for on purpose: a gradient needs an error. In blue stands what the model would write."]);
+    lines.push(["hint", "Asked on purpose. Blue: the model’s own choice."]);
   } else if (differs) {
-    lines.push(["hint", "In blue stands what the model would write; the difference is what the loss blames."]);
+    lines.push(["hint", "Blue: the model’s own choice."]);
   }
   return lines;
 }

@@ -15,17 +15,15 @@ const state = {
   symbol: null,      // the tile on the stage
   cell: null,        // {row, col} of the result that is written out, or null
   row: 0,            // the chosen query
-  terms: null,       // how many outer products the slider has added; null: not asked for, all of them
   scaling: true,     // divide by √d_k
   masking: true,
   edit: null,        // {path, symbol: "Q" | "K" | "V" | "dY", head, row, col, value}
   broken: null,      // a key of BREAKAGES
   nudge: null,       // {difference, gradient, version}: ΔL/ε of the chosen cell, once asked for, with weights of that version
   epsilon: 1e-4,
-  common: false,     // one colour scale for all gradients
-  numbers: false,    // in large grids too
+  text: "usual",     // "usual" | "large"
   theme: "auto",     // "auto" | "light" | "dark"
-  panel: "softmax",
+  panel: "step",
   story: null,       // the id of the story that is being told, or null
   stop: 0,           // where it stands
 };
@@ -33,7 +31,7 @@ const state = {
 /** Change fields of the state and redraw; fields that a change makes meaningless go back to their defaults. */
 function setState(changes) {
   changeState(changes);
-  document.documentElement.dataset.theme = state.theme;
+  Object.assign(document.documentElement.dataset, {theme: state.theme, text: state.text});
   writeAddress();
   redraw();
 }
@@ -42,10 +40,11 @@ function changeState(changes) {
   const asked = madeDefinite(changes);
   const changing = (...fields) => fields.some((field) => field in asked && asked[field] !== state[field]);
   const otherTexts = changing("source", "target");
-  if (changing("place", "symbol")) state.terms = null;
   if (otherTexts || changing("item")) state.edit = null;
   if (otherTexts || changing("scaling", "masking", "edit", "broken", "cell", "place", "item", "head", "symbol", "row")) state.nudge = null;
   const moved = otherTexts || changing("place", "symbol", "item", "row");
+  // A place of another kind opens at the first step of its backward; of the same kind, at the same step.
+  if (changing("place") && page.places[asked.place].kind !== page.places[state.place].kind) state.symbol = null;
   Object.assign(state, asked);
   if (state.nudge && state.nudge.version !== session.version) state.nudge = null; // a step has been taken since
   if (otherTexts) useTexts();
@@ -70,9 +69,8 @@ function keepInRange() {
   state.head = Math.min(state.head, heads.length - 1);
   const view = currentView();
   if (hasTensor(view, state.symbol)) return false;
-  const {instead, opening} = kindOfPlace(view);
-  const other = instead[state.symbol];
-  Object.assign(state, {symbol: other && hasTensor(view, other) ? other : opening, terms: null});
+  const other = kindOfPlace(view).instead[state.symbol];
+  state.symbol = other && hasTensor(view, other) ? other : gradientSymbols(view)[0];
   return true;
 }
 

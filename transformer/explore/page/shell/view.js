@@ -2,14 +2,13 @@
 // The page's data, what is computed from them, and what the parts of the page read of it.
 //
 // How to use:
-//   currentView() -> {page, session, run, state, place, attention, result, head, labels, mask, commonScale}
+//   currentView() -> {page, session, run, state, place, attention, result, head, labels, mask}
 //       page       the decoded data, with page.places      place      the chosen one: see places.js
 //       session    the model (maths/session.js)            run  what it computed of the present texts
 //       attention  the entry of page.attentions for the place, or null
 //       result     what is known of the place, for the current switches    head  result.heads[state.head]
 //       labels     by axis, the names of its tokens: {query, key, vocabulary}; see places/labels.js
 //       mask       Matrix of 0/1 (1 = may attend), or null
-//       commonScale  the one scale of all gradients if the reader chose so, else null
 //   matrixOf(view, symbol) -> the Matrix with that symbol, of the head or shared by the heads
 //
 // A panel is a file that registers itself: PANELS.push({id: "softmax", title: "Softmax", render(container, view) {…}}).
@@ -60,9 +59,7 @@ function currentView() {
   const head = result.heads[state.head];
   const labels = labelsOfItem({place, attention}, state.item);
   labels.vocabulary = vocabularyNames(run);
-  const view = {page, session, run, state, place, attention, result, head, labels, mask: head.mask ?? null, commonScale: null};
-  if (state.common) view.commonScale = Math.max(...gradientSymbols(view).map((symbol) => extent(matrixOf(view, symbol))));
-  return view;
+  return {page, session, run, state, place, attention, result, head, labels, mask: head.mask ?? null};
 }
 
 /** The matrix of a symbol, from the head or from what the heads share. */

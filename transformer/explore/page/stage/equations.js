@@ -49,7 +49,7 @@ function equationOf(view, symbol) {
 
 function partsOf(view, word) {
   if (word === "O*") {
-    return view.result.heads.map(({O}, h) => ({symbol: "O", matrix: O, name: `O (head ${h})`, head: h, note: `head ${h}`}));
+    return view.result.heads.map(({O}, h) => ({symbol: "O", matrix: O, name: `O (head ${h + 1})`, head: h, note: `head ${h + 1}`}));
   }
   if (word.length > 1 && word.startsWith("+")) {
     const symbol = word.slice(1);

@@ -1,36 +1,41 @@
 "use strict";
-// One cell written out: the sum that makes it, with its numbers.
+// One cell written out: the sum that makes it, with its numbers, term by term.
 
-/** An element for what explainCell says of the chosen cell; before the last stop of the slider, the sum so far. */
-function workedSum(view, worked) {
-  const {symbol, cell, terms} = view.state;
-  const count = accumulates(symbol, view.result) ? terms : null;
-  const box = make("div", "worked");
-  box.setAttribute("role", "region");
-  box.setAttribute("aria-label", "The chosen cell, written out");
-  const line = make("div", "terms", make("span", "cell-name", ...withSubscripts(labelOf(view, symbol)), `[${cell.row}, ${cell.col}] =`));
-  const most = Math.max(...worked.terms.map(({product}) => Math.abs(product)), 0);
-  const shown = count === null ? worked.terms : worked.terms.slice(0, count);
-  const colour = {kind: paintOf(view, symbol), scale: paintOf(view, symbol) === "weight" ? 1 : most};
-  shown.forEach((term, n) => line.append(...(n ? [make("span", "operator", "+")] : []), termElement(view, term, colour)));
-  const partial = count === null ? worked.sum : shown.reduce((sum, {product}) => sum + product, 0);
-  const total = make("span", "total", `${shown.length ? "= " : ""}${formatNumber(partial, 5)}`);
-  Object.assign(total.dataset, {value: partial});
-  total.title = String(partial);
-  line.append(total, playButton(view));
-  scrollIfLong(line, shown.length, "The products of the sum", "products");
-  box.append(line, make("p", "hint", ...withSubscripts(worked.formula), cellPlace(view, symbol, cell)));
-  if (worked.aside) box.append(asideOf(view, worked.aside));
-  if (worked.note) box.append(make("p", "hint", worked.note));
+const TIME_OF_SUM = 2500; // milliseconds
+
+/** An element for what explainCell says of the chosen cell. */
+function workedSum(view) {
+  const {symbol, cell} = view.state, worked = workedCell(view, symbol, cell.row, cell.col);
+  const colour = {kind: paintOf(view, symbol), scale: paintOf(view, symbol) === "weight" ? 1 : largestProduct(worked)};
+  const terms = worked.terms.map((term, n) => build("span", {}, n ? build("span", {class: "operator"}, "+") : null, termElement(view, term, colour)));
+  const total = build("span", {class: "total"});
+  const show = (count) => {
+    terms.forEach((term, n) => term.classList.toggle("unseen", n >= count));
+    const sum = count >= terms.length ? worked.sum : sumOf(worked.terms.slice(0, count));
+    total.textContent = `${terms.length ? "= " : ""}${formatNumber(sum, 5)}`;
+    Object.assign(total.dataset, {value: sum});
+    total.title = String(sum);
+    pulse(count > 0 && count < terms.length ? entriesOf(view, worked.terms[count - 1]) : []);
+  };
+  const box = build("div", {class: "worked", role: "region", "aria-label": "The chosen cell, written out"},
+    build("div", {class: "terms"}, build("span", {class: "cell-name"}, ...withSubscripts(labelOf(view, symbol)), `[${cell.row}, ${cell.col}] =`),
+      ...terms, total, terms.length > 1 ? player({name: "sum", count: terms.length, show, time: TIME_OF_SUM}) : null),
+    build("p", {class: "hint"}, ...withSubscripts(worked.formula), cellPlace(view, symbol, cell)),
+    worked.aside && asideOf(view, worked.aside), worked.note && build("p", {class: "hint"}, worked.note));
+  show(terms.length);
   return box;
 }
 
-/** A sum of many products scrolls, with the keyboard too. */
-function scrollIfLong(line, count, name, key) {
-  if (count <= 40) return;
-  line.classList.add("long");
-  Object.assign(line, {tabIndex: 0, role: "group", ariaLabel: name});
-  line.dataset.key = key;
+const largestProduct = ({terms}) => Math.max(...terms.map(({product}) => Math.abs(product)), 0);
+
+/** The grids of the operands that hold the entries of a term, with their places: [grid, row, col]. */
+function entriesOf(view, term) {
+  const simple = (factor) => (factor.of ? factor.of.flatMap(simple) : [factor]);
+  const grids = [...document.querySelectorAll("#stage .grid")];
+  const gridOf = (symbol, head) => [`${symbol} (head ${head + 1})`, `${symbol} (all heads)`, symbol]
+    .map((name) => grids.find(({dataset}) => dataset.name === name)).find(Boolean)?.querySelector(".grid-box");
+  return term.factors.flatMap(simple).filter(({symbol, item}) => symbol && item === undefined)
+    .map(({symbol, i, j, head}) => [gridOf(shownSymbol(view, symbol), head), i, j]).filter(([host]) => host);
 }
 
 /** "; counted from 0, row 6 is “wa”": where the cell is, if tokens name it. */
@@ -44,12 +49,10 @@ function cellPlace(view, symbol, {row, col}) {
 
 /** One product of the sum, in the colours of what it is summed to: of a value, a weight or a gradient. */
 function termElement(view, {factors, product}, {kind, scale}) {
-  const element = make("span", "term", factors.map((factor, n) => factorInNumbers(factor, n === 0)).join(" · "));
-  if (factors.length > 1) element.append(make("small", "", formatNumber(product, 3)));
+  const element = build("span", {class: "term", "data-product": product, title: asShown(view, factors.map((factor) => factorName(view, factor)).join(" · "))},
+    factors.map((factor, n) => factorInNumbers(factor, n === 0)).join(" · "), factors.length > 1 ? build("small", {}, formatNumber(product, 3)) : null);
   element.style.backgroundColor = paint(kind, product, scale);
   element.style.color = ink(kind, product, scale);
-  element.dataset.product = product;
-  element.title = asShown(view, factors.map((factor) => factorName(view, factor)).join(" · "));
   return element;
 }
 
@@ -68,17 +71,14 @@ function factorName(view, factor) {
   if (factor.kind) return `${factor.name ?? factor.kind} of ${factor.of.map((inner) => factorName(view, inner)).join(" and ")}`;
   if (!factor.symbol) return factor.label;
   const {symbol, i, j, head, item} = factor;
-  const [ofHead, ofItem] = [head === undefined ? "" : ` of head ${head}`, item === undefined ? "" : ` of sentence ${item}`];
+  const [ofHead, ofItem] = [head === undefined ? "" : ` of head ${head + 1}`, item === undefined ? "" : ` of sentence ${item + 1}`];
   return `${labelOf(view, symbol)}[${i}, ${j}]${ofHead}${ofItem}`;
 }
 
 /** A sum that a factor of the cell stands for, such as the denominator of a softmax. */
 function asideOf(view, {formula, terms, sum}) {
-  const most = Math.max(...terms.map(({product}) => Math.abs(product)), 0);
-  const colour = {kind: isGradient(view.state.symbol) ? "gradient" : "value", scale: most};
-  const line = make("div", "terms aside", make("span", "formula", "where ", ...withSubscripts(asShown(view, formula)), " ="));
-  terms.forEach((term, n) => line.append(...(n ? [make("span", "operator", "+")] : []), termElement(view, term, colour)));
-  line.append(make("span", "total", `= ${formatNumber(sum, 5)}`));
-  scrollIfLong(line, terms.length, "The sum that a factor stands for", "aside");
-  return line;
+  const colour = {kind: isGradient(view.state.symbol) ? "gradient" : "value", scale: largestProduct({terms})};
+  return build("div", {class: "terms aside"}, build("span", {}, "where ", ...withSubscripts(asShown(view, formula)), " ="),
+    ...terms.flatMap((term, n) => [...(n ? [build("span", {class: "operator"}, "+")] : []), termElement(view, term, colour)]),
+    build("span", {class: "total"}, `= ${formatNumber(sum, 5)}`));
 }

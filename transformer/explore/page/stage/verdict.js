@@ -97,24 +97,11 @@ function isWrongElsewhere({run, state}) {
 }
 
 function verdictText(view, {wrong, count, of, worst, measured}) {
-  const right = measured && worst <= TOLERANCE;
-  const elsewhere = wrong.size === 0 && isWrongElsewhere(view);
-  const text = make("span", `verdict ${wrong.size ? "bad" : right && !elsewhere ? "good" : ""}`);
-  text.setAttribute("role", "status");
-  const changed = changesOf(view) === "" ? "" : ", as changed,";
-  if (wrong.size) {
-    const names = [...wrong].flatMap((symbol, n) => [n ? ", " : "", ...withSubscripts(labelOf(view, symbol))]);
-    text.append(`✗ ${wrong.size} of ${count} gradients are wrong: `, ...names);
-  } else if (measured === "here" && view.state.broken) {
-    const {needs} = BREAKAGES.find(({key}) => key === view.state.broken);
-    text.append(elsewhere ? `this place is not touched by the mistake; look at an attention${needs ? ` with ${needs}` : ""}`
-      : "✓ no check fails: here this mistake changes nothing");
-  } else if (measured) {
-    const how = measured === "engine" ? "checked by" : `measured here${changed} by`;
-    text.append(`${right ? "✓ " : ""}${count === of ? count : `${count} of ${of}`} gradients ${how} finite differences, `,
-      `largest error ${formatNumber(worst, 2)}`);
-  } else {
-    text.append(`${of} gradients${changed} not measured yet: see Checks`);
-  }
-  return text;
+  const right = worst <= TOLERANCE, elsewhere = wrong.size === 0 && isWrongElsewhere(view);
+  const [state, text] = wrong.size ? ["bad", `✗ ${wrong.size} of ${count} wrong`]
+    : elsewhere ? ["", "the mistake does not touch this place"]
+      : view.state.broken ? ["good", "✓ here the mistake changes nothing"]
+        : [right ? "good" : "", `${right ? "✓ " : ""}${count === of ? count : `${count} of ${of}`} checked${right ? "" : `, error ${formatNumber(worst, 2)}`}`];
+  const how = `Gradients, by finite differences ${measured === "engine" ? "of the engine" : "made here"}; largest error ${formatNumber(worst, 2)}: see Checks`;
+  return build("span", {class: `verdict ${state}`, role: "status", title: how}, text);
 }

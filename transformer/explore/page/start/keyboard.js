@@ -5,13 +5,11 @@
 function listenToKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
-    if (!event.key.startsWith("Arrow") || event.target.closest("input, select, textarea, .grid, #panels, #map, #texts, #story")) return;
-    const onStrip = event.target.closest(".tile");
-    if (!onStrip && ["ArrowUp", "ArrowDown"].includes(event.key)) return; // elsewhere they scroll the page
+    if (!event.key.startsWith("Arrow") || event.target.closest("input, select, textarea, .grid, #side, #map, #texts")) return;
     event.preventDefault();
     setState({symbol: symbolAfter(event.key, currentView())});
     // On the strip the focus goes along; elsewhere it comes to the strip, so that a screen reader says the new step.
-    document.querySelector(".tile[aria-current]").focus({preventScroll: !onStrip});
+    document.querySelector(".tile[aria-current]").focus();
   });
 }
 
@@ -21,6 +19,5 @@ const focusedKey = () => document.activeElement?.dataset.key;
 /** Give the focus back to the element with that key, if the redraw took it away. */
 function restoreFocus(key) {
   if (!key || focusedKey() === key) return;
-  const successor = [...document.querySelectorAll("[data-key]")].find((element) => element.dataset.key === key);
-  successor?.focus({preventScroll: true});
+  document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus({preventScroll: true});
 }

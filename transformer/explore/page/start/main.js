@@ -5,110 +5,77 @@ function redraw() {
   const key = focusedKey();
   const view = currentView();
   const verdict = verdictOf(view);
-  const {scrollLeft} = document.getElementById("strip"); // what is read before anything changes costs no layout
-  measureStage();
   showTip(null);
   renderSentence(document.getElementById("texts"), view);
-  renderStepForm(document.getElementById("steps"), view);
   renderMap(document.getElementById("map"), view);
-  renderBreadcrumb(document.getElementById("breadcrumb"), view, verdict);
-  renderControls(document.getElementById("selection"), view);
+  renderPlace(document.getElementById("place"), view, verdict);
   renderStrip(document.getElementById("strip"), view, verdict.wrong);
-  renderKey(document.getElementById("key"), view);
+  renderStory(document.getElementById("story"), view);
   renderStage(document.getElementById("stage"), view);
   renderTabs(view);
   sayCell(view);
   keepHighlight();
-  // From here on the page is asked for its layout: all that changes it, but for the frames of a story, stands above.
-  renderStory(document.getElementById("story"), view);
+  if (isTold()) showTargets(false);
   restoreFocus(key);
-  document.getElementById("strip").scrollLeft = scrollLeft;
-  showCurrentTile();
-  showChosenCell();
+  document.querySelector("#strip [aria-current]").scrollIntoView({block: "nearest", inline: "nearest"});
   measureWhenIdle(view, showMeasured);
 }
 
-/** What has been measured meanwhile stands in the breadcrumb and among the checks; nothing else has changed. */
+/** What has been measured meanwhile stands beside the place and among the checks; nothing else has changed. */
 function showMeasured() {
   const key = focusedKey();
   const view = currentView();
-  renderBreadcrumb(document.getElementById("breadcrumb"), view, verdictOf(view));
+  renderPlace(document.getElementById("place"), view, verdictOf(view));
   renderTabs(view);
-  if (told.subject !== null) showTargets(false); // what the story points at in the panel has been drawn anew
+  if (isTold()) showTargets(false); // what the story points at has been drawn anew
   restoreFocus(key);
 }
 
 /** For a screen reader: the chosen cell and its number. */
 function sayCell(view) {
   const {symbol, cell} = view.state;
-  const said = document.getElementById("said");
   if (isStepping()) return; // too fast to be said
-  if (!cell) {
-    said.textContent = "";
-    return;
-  }
-  const value = formatNumber(matrixOf(view, symbol).at(cell.row, cell.col), 5);
-  said.textContent = `${symbol}[${cell.row}, ${cell.col}] is ${value}, written out below its grid`;
-}
-
-/** On a narrow screen, bring the chosen tile into the part of the strip that is seen. */
-function showCurrentTile() {
-  const strip = document.getElementById("strip");
-  const chosen = strip.querySelector("[aria-current]");
-  if (!chosen || strip.scrollWidth <= strip.clientWidth) return;
-  const left = chosen.getBoundingClientRect().left - strip.getBoundingClientRect().left + strip.scrollLeft;
-  strip.scrollTo({left: left - (strip.clientWidth - chosen.offsetWidth) / 2, behavior: scrolling()});
-}
-
-/** On a narrow screen, bring the chosen cell into the part of its grid that is seen. */
-function showChosenCell() {
-  const cell = document.querySelector("#stage .cell.selected");
-  const scroller = cell?.closest(".grid-scroll");
-  if (!scroller || scroller.scrollWidth <= scroller.clientWidth) return;
-  const left = cell.getBoundingClientRect().left - scroller.getBoundingClientRect().left + scroller.scrollLeft;
-  scroller.scrollLeft = left - (scroller.clientWidth - cell.offsetWidth) / 2;
+  document.getElementById("said").textContent = cell
+    ? `${symbol}[${cell.row}, ${cell.col}] is ${formatNumber(matrixOf(view, symbol).at(cell.row, cell.col), 5)}, written out beside the stage` : "";
 }
 
 /** The tabs of the panels, and the open one. */
 function renderTabs(view) {
   const tabs = document.getElementById("tabs"), container = document.getElementById("panel");
   const panels = panelsOf(view);
-  document.getElementById("panels").hidden = panels.length === 0;
   const open = panels.find(({id}) => id === view.state.panel) ?? panels[0];
   tabs.replaceChildren(...panels.map((panel) => tabOf(panel, panel === open)));
-  if (!open) return;
+  const {scrollTop} = container, isSame = container.dataset.panel === open.id;
   container.dataset.panel = open.id;
   container.setAttribute("aria-labelledby", `tab-${open.id}`);
-  const fresh = make("div", `panel-body ${open.id}`);
-  open.render(fresh, view);
-  container.replaceChildren(fresh);
+  container.replaceChildren(...notesOn(view));
+  open.render(container, view);
+  container.scrollTop = isSame ? scrollTop : 0;
 }
 
 function tabOf({id, title}, selected) {
-  const tab = make("button", "tab", title);
-  Object.assign(tab, {type: "button", id: `tab-${id}`, tabIndex: selected ? 0 : -1});
-  tab.dataset.key = `tab:${id}`;
-  tab.setAttribute("role", "tab");
-  tab.setAttribute("aria-controls", "panel");
-  tab.setAttribute("aria-selected", String(selected));
-  tab.addEventListener("click", () => setState({panel: id}));
-  tab.addEventListener("keydown", (event) => {
+  const press = (event) => {
     const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
     if (!step) return;
     event.preventDefault();
-    const panels = panelsOf(currentView());
-    const place = panels.findIndex((panel) => panel.id === id);
+    const panels = panelsOf(currentView()), place = panels.findIndex((panel) => panel.id === id);
     const next = panels[(place + step + panels.length) % panels.length];
     setState({panel: next.id});
     document.getElementById(`tab-${next.id}`).focus();
-  });
-  return tab;
+  };
+  return build("button", {type: "button", class: "tab", id: `tab-${id}`, tabindex: selected ? "0" : "-1", "data-key": `tab:${id}`, role: "tab",
+    "aria-controls": "panel", "aria-selected": String(selected), onclick: () => setState({panel: id}), onkeydown: press}, title);
 }
 
-/** The theme menu. */
-function listenToTheme() {
-  const theme = document.getElementById("theme");
-  theme.addEventListener("change", () => setState({theme: theme.value}));
+/** The menus of the theme and of the size of the text. */
+function listenToSettings() {
+  for (const name of ["theme", "text"]) {
+    const menu = document.getElementById(name);
+    menu.addEventListener("change", () => {
+      setState({[name]: menu.value});
+      drawMap(); // in letters of another size
+    });
+  }
   darkSystem.addEventListener("change", redraw);
 }
 
@@ -117,9 +84,8 @@ function start() {
   session = new Session(page.model);
   page.places = placesOf(page, currentRun());
   state.place = placeIndex(page.opens ?? "output");
-  listenToTheme();
+  listenToSettings();
   startSentence();
-  startSharing();
   listenToKeys();
   listenToZoom();
   listenToTokens();

@@ -1,43 +1,39 @@
 "use strict";
-// The story's bar: at the bottom of the window, with the caption of the stop and the buttons that lead on.
+// The story's caption, above the views: the text of the stop, and the buttons that lead on.
 //
 // How to use:
-//   renderStory(container, view)   after every redraw; the bar is made once, and then brought up to date
+//   renderStory(container, view)   in every redraw; the caption's elements are made once, and then brought up to date
 
-const storyBar = {container: null, parts: null};
+const partOfStory = (name) => document.querySelector(`#story .story-${name}`);
 
 function renderStory(container, view) {
-  if (storyBar.container !== container) {
-    container.replaceChildren(...makeBar());
-    Object.assign(storyBar, {container, parts: (name) => container.querySelector(`.story-${name}`)});
-    new ResizeObserver(makeRoom).observe(container);
-  }
+  if (container.children.length === 0) container.replaceChildren(...makeBar());
   followStory(view);
-  const open = view.state.story !== null && told.subject !== null;
+  const open = isTold();
   container.hidden = tellableStories().length === 0;
-  storyBar.parts("bar").hidden = !open;
-  storyBar.parts("open").hidden = open;
+  partOfStory("bar").hidden = !open;
+  partOfStory("open").hidden = open;
+  document.getElementById("strip").classList.toggle("ahead", open && !isGradient(view.state.symbol) && view.place.kind === "attention");
   if (open) showStop();
   else pointAt([], view, false);
 }
 
 function makeBar() {
   const button = (name, text, onclick, label = null) =>
-    build("button", {type: "button", class: `story-${name}`, "data-key": `story:${name}`, "aria-label": label, onclick}, text);
+    build("button", {type: "button", class: `small story-${name}`, "data-key": `story:${name}`, "aria-label": label, onclick}, text);
   const turn = (by) => () => enterStop(told.story, told.stop + by);
   const choice = build("select", {class: "story-choice", "aria-label": "Story", "data-key": "story:choice",
     onchange: ({target}) => enterStop(target.value, 0)});
   const bar = build("div", {class: "story-bar", onkeydown: pressOnBar},
-    build("p", {class: "story-text", "aria-live": "polite", "aria-atomic": "true"}),
-    build("div", {class: "story-line"}, choice, build("span", {class: "story-count"}), build("div", {class: "story-offers"}),
-      build("div", {class: "story-buttons"}, button("again", "Show again", turn(0), "Show this stop again"),
-        button("skip", "Skip", closeBar, "Skip the story"), button("back", "← Back", turn(-1)), button("forward", "Forward →", turn(1)))));
+    build("p", {class: "story-text", "aria-live": "polite", "aria-atomic": "true"}), build("div", {class: "story-offers"}),
+    build("div", {class: "story-line"}, choice, build("span", {class: "story-count"}), button("skip", "Skip", closeBar, "Skip the story"),
+      button("back", "←", turn(-1), "Back"), button("forward", "Forward →", turn(1))));
   return [bar, button("open", "Tell me the story", () => enterStop(tellableStories()[0].id, 0))];
 }
 
 function closeBar() {
   leaveStory();
-  storyBar.parts("open").focus();
+  partOfStory("open").focus();
 }
 
 /** With the focus in the bar the arrows lead through the story, not along the strip. */
@@ -46,22 +42,20 @@ function pressOnBar(event) {
   const button = {ArrowLeft: "back", ArrowRight: "forward", Escape: "skip"}[event.key];
   if (!button) return;
   event.preventDefault();
-  if (!storyBar.parts(button).disabled) storyBar.parts(button).click();
+  if (!partOfStory(button).disabled) partOfStory(button).click();
 }
 
 function showStop() {
   const story = storyOf(told.story), stop = story.stops[told.stop];
-  const {parts} = storyBar;
   const stories = tellableStories();
-  parts("choice").replaceChildren(...stories.map(({id, title}) => build("option", {value: id, selected: id === told.story}, title)));
-  parts("count").textContent = `${told.stop + 1} of ${story.stops.length}`;
-  setCaption(parts("text"), captionOfStop(story, stop));
-  parts("offers").replaceChildren(...offersOf(stop));
-  parts("back").disabled = told.stop === 0;
+  partOfStory("choice").replaceChildren(...stories.map(({id, title}) => build("option", {value: id, selected: id === told.story}, title)));
+  partOfStory("count").textContent = `${told.stop + 1} of ${story.stops.length}`;
+  setCaption(partOfStory("text"), captionOfStop(story, stop));
+  partOfStory("offers").replaceChildren(...offersOf(stop));
+  partOfStory("back").disabled = told.stop === 0;
   const last = told.stop === story.stops.length - 1;
-  parts("forward").disabled = last;
-  parts("skip").textContent = last ? "Done" : "Skip";
-  showTargets(false);
+  partOfStory("forward").disabled = last;
+  partOfStory("skip").textContent = last ? "Done" : "Skip";
 }
 
 /** Unless it is there already: a screen reader would say it again. */
@@ -98,12 +92,4 @@ function offersOf(stop) {
   };
   return [offer("step", told.version === null ? "Take the step" : "Another step", takeStep),
     ...(told.version === null ? [] : [offer("undo", "Undo", undo)])];
-}
-
-/** What the page scrolls to, with the keyboard too, must not lie behind the bar. */
-function makeRoom() {
-  const height = storyBar.parts("bar").offsetHeight;
-  const room = height > 0 ? `${height + 2 * MARGIN}px` : "";
-  document.body.style.paddingBottom = room;
-  document.documentElement.style.scrollPaddingBottom = room;
 }

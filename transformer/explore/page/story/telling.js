@@ -13,6 +13,9 @@ let asked = location.hash; // the address that the page was opened with, or that
 addEventListener("hashchange", () => { asked = location.hash; });
 const STORY_STEP = {rule: "sgd", rate: 0.05};
 
+/** Whether a story is told at this moment. */
+const isTold = () => state.story !== null && told.subject !== null;
+
 const storyOf = (id) => page.stories.find((story) => story.id === id) ?? null;
 
 let tellable = {sentence: null, stories: []}; // of a sentence, since every redraw asks
@@ -27,10 +30,10 @@ function tellableStories() {
 function enterStop(id, number) {
   const stop = storyOf(id).stops[number];
   prepare(id, number);
-  setState({story: id, stop: number, ...PLAIN, ...stateOf(stop)});
+  setState({story: id, stop: number, panel: "step", ...PLAIN, ...stateOf(stop)});
   if (stop.do === "step") takeStep();
   showTargets(true);
-  if (stop.do === "sweep") sweepMap("backward");
+  if (stop.do === "sweep") sweepMap("backward", motionAllowed());
 }
 
 /** What the stop's texts are filled from. A step of the stop before is taken back. */
@@ -93,13 +96,11 @@ const pathNamed = (name, {place}) => ({attention: place, addition: `${place}_res
 // ------------------------------------------------------------------ the step
 
 function takeStep() {
-  const {version, parameters} = session;
-  told.version ??= version;
+  told.version ??= session.version;
   stepping.rule = STORY_STEP.rule; // the form shows what is done
   stepping.rates[STORY_STEP.rule] = STORY_STEP.rate;
   session.step({...STORY_STEP, item: state.item}, PLAIN);
   setState({});
-  if (motionAllowed()) flashStep(parameters, session.parameters);
 }
 
 /** Back to the weights with which the stop was entered; nothing happens if they are there, or no longer kept. */

@@ -32,8 +32,8 @@ const STORY_WORDS = {
   rate: () => String(STORY_STEP.rate),
   parameters: () => [...session.parameters.values()].reduce((sum, {data}) => sum + data.length, 0),
   // the attention
-  place: (scene, subject, place) => nameInSentence(page.places[placeIndex(place)]),
-  head: (scene, {head}) => String(head),
+  place: (scene, {place}) => nameInSentence(page.places[placeIndex(place)]),
+  head: (scene, {head}) => String(head + 1),
   query: (scene, subject) => storyLabels(subject).query[subject.row],
   key: (scene, subject) => storyLabels(subject).key[subject.key],
   other: (scene, subject) => storyLabels(subject).key[subject.other],
@@ -43,7 +43,6 @@ const STORY_WORDS = {
   root: (scene, subject) => Math.sqrt(headOf(scene, subject).Q.cols),
   // what its numbers say
   above: (scene, subject) => (costsMore(scene, subject) ? "above" : "below"),
-  moves: (scene, subject) => (costsMore(scene, subject) ? "raises" : "lowers"),
   cost: (scene, subject) => 0.01 * Math.abs(subjectEntry(scene, subject, "dA", subject.key)),
   raises: bySign("dS", "lowers", "raises"),
   rise: bySign("dA", "rise", "fall"),
@@ -56,7 +55,7 @@ const STORY_WORDS = {
 const STORY_SENTENCES = {
   what_next: (scene, subject) => (isWrong(scene.run, subject.row) ? "Take another step." : "The model writes it now."),
   where: (scene, subject, place) => (isElsewhere(subject)
-    ? `Another attention: head ${subject.head} of ${STORY_WORDS.place(scene, subject, place)}. ` : ""),
+    ? `Another attention: head ${subject.head + 1} of ${STORY_WORDS.place(scene, subject, place)}. ` : ""),
   // what a switch does in the other layers, where it reaches this one
   later: aboutLaterLayers,
   earlier: (scene, subject) => (isAsBefore(scene, subject, "R") ? "" : "Earlier layers do not divide either, so R has changed, too. "),

@@ -1,0 +1,71 @@
+"use strict";
+// How large the grids of an equation are drawn, so that all of them stand in the room that the stage has.
+//
+// How to use:
+//   fittedSizes(parts, room) -> [{width, height, numbers}], of the cells of each part
+//       parts  [{matrix, rowLabels, colLabels, sign}]    sign: pixels that the signs before the grid take
+//       room   {width, height} in pixels
+//
+// The parts stand in one line, or in as many as there must be. First all numbers are tried, then images whose cells are as
+// large as fits; a column of few cells keeps its numbers beside images. What would be too small to read scrolls instead.
+
+const CELL = {least: 2, most: 26, ofScrolling: 12, ofNumber: 1.35, rowHeight: 1.5}; // the latter two in letters' heights
+const LEGIBLE = 24; // of the score: with less, the stage scrolls
+const CAPTION = 3.2; // letters' heights above and below a grid: its caption, its colour bar and the gap to the next line
+const LEGEND = 9.5; // letters' heights that the colour bar below a grid takes
+const LINE = 12; // what another line costs, in tenths of a pixel of a cell
+const FEW_COLUMNS = 3, MOST_COLUMNS = 24; // with numbers in any case; without them
+
+function fittedSizes(parts, room) {
+  const letter = rem();
+  const measured = parts.map(({matrix, rowLabels, colLabels, sign}) => ({
+    matrix, colLabels, isNamed: rowLabels.some((label, n) => label !== String(n)), sign, beside: widthOfLabels(rowLabels) + 10,
+    ofNumber: matrix.cols > MOST_COLUMNS ? Infinity : widthOfNumbers(matrix)}));
+  const best = (height, most) => [1, 2, 3, 4].flatMap((lines) => candidatesIn(measured, lines, {width: room.width, height}, letter, most))
+    .reduce((found, one) => (one.score > found.score ? one : found), {score: -Infinity});
+  const fitting = best(room.height, CELL.most);
+  return (fitting.score > LEGIBLE ? fitting : best(Infinity, CELL.ofScrolling)).sizes ?? parts.map(() => ({width: CELL.least, height: CELL.least}));
+}
+
+/** The best with all numbers, and the best without, in so many lines; none where nothing fits. */
+function candidatesIn(measured, lines, room, letter, most) {
+  const numbers = sizesWith(measured, lines, room, letter, ({ofNumber}) => ofNumber);
+  if (numbers && numbers.every(({height}) => height >= CELL.ofNumber * letter)) {
+    return [{sizes: numbers.map((size) => ({...size, numbers: true})), score: 1000 - lines}];
+  }
+  for (let cell = most; cell >= CELL.least; cell--) {
+    const width = ({matrix, ofNumber}) => (matrix.cols <= FEW_COLUMNS && ofNumber < Infinity ? ofNumber : cell);
+    const sizes = sizesWith(measured, lines, room, letter, width);
+    if (!sizes) continue;
+    const shown = sizes.map((size, n) => ({...size, numbers: width(measured[n]) !== cell && size.height >= CELL.ofNumber * letter}));
+    return [{sizes: shown, score: 10 * Math.min(...shown.map((size, n) => legibility(measured[n], size))) - LINE * lines}];
+  }
+  return [];
+}
+
+/** In pixels of a cell; rows with names need height. */
+const legibility = ({isNamed}, {width, height}) => (isNamed ? Math.min(width, height / 2) : 2 * Math.min(width, height));
+
+/** Cells of these widths, as high as the lines allow; null if the parts do not fit into so many lines. */
+function sizesWith(measured, lines, room, letter, widthOf) {
+  const high = room.height / lines - CAPTION * letter;
+  const sizes = measured.map((part) => {
+    const width = widthOf(part);
+    const height = Math.floor((high - heightOfLabels(part.colLabels, width)) / part.matrix.rows);
+    return {width, height: Math.min(height, CELL.most, Math.max(2 * width, (part.isNamed ? CELL.rowHeight : 1) * letter))};
+  });
+  if (sizes.some(({width, height}) => height < CELL.least || width === Infinity)) return null;
+  const widths = sizes.map(({width}, n) => measured[n].sign + Math.max(LEGEND * letter, measured[n].matrix.cols * width + measured[n].beside));
+  return linesTaken(widths, room.width) <= lines ? sizes : null;
+}
+
+/** As the browser breaks them. */
+function linesTaken(widths, room) {
+  let [lines, used] = [1, 0];
+  for (const width of widths) {
+    if (width > room) return Infinity;
+    if (used + width > room) [lines, used] = [lines + 1, 0];
+    used += width;
+  }
+  return lines;
+}
