@@ -9,7 +9,7 @@ from minigrad import functional as F
 
 from tests.transformer.differences import check_gradients, directions
 from tests.transformer.tiny import jitter
-from transformer.model.more.language_model import LanguageModel
+from transformer.model.language_model import LanguageModel
 
 TEXTS = np.array([[5, 3, 9, 7, 2], [8, 4, 2, 0, 0]])  # unequal lengths; 0 is padding
 MODELS = {

@@ -7,7 +7,7 @@ import minigrad
 from minigrad import Tensor
 
 from transformer import RotaryPositions
-from transformer.model.more.rotary import LAYOUTS
+from transformer.model.rotary import LAYOUTS
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((2, 3, 4, 6))  # (B, H, T, d)

@@ -11,11 +11,11 @@ from minigrad import functional as F
 from minigrad.nn import init
 
 from transformer.model.config import LayerConfig
+from transformer.model.grouped_attention import GroupedQueryAttention
 from transformer.model.layers import DecoderLayer, given
 from transformer.model.masks import causal_mask
-from transformer.model.more.grouped_attention import GroupedQueryAttention
-from transformer.model.more.rotary import RotaryPositions
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
+from transformer.model.rotary import RotaryPositions
 from transformer.model.transformer import ids_on
 
 POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions, "rotary": None}
