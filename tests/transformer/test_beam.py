@@ -15,14 +15,13 @@ from tests.transformer.decoding_models import (
     random_sources,
 )
 from transformer.decode import beam_search, greedy
-from transformer.decode.controls import OFF
-from transformer.decode.steps import Steps
+from transformer.decode.search import Search
 
 
 def shapes_of_steps(monkeypatch) -> list[tuple[int, int]]:
     """A list that will get (sentences, hypotheses of each) for every step from now on."""
-    shapes, original = [], Steps.logits
-    monkeypatch.setattr(Steps, "logits", lambda steps: shapes.append(steps.ids.shape[:2]) or original(steps))
+    shapes, original = [], Search.logits
+    monkeypatch.setattr(Search, "logits", lambda steps: shapes.append(steps.ids.shape[:2]) or original(steps))
     return shapes
 
 
@@ -137,14 +136,14 @@ def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, alpha, 
     the letter's score is still below that of the end; the search must not stop there.
     """
     first, middle, last = [0.55, 0.22, 0.13, 0.1], [0.001, 0.997, 0.001, 0.001], [0.997, 0.001, 0.001, 0.001]
-    following, computed = iter([first, *[middle] * 7, last, *[middle] * 31]), Steps.logits
+    following, computed = iter([first, *[middle] * 7, last, *[middle] * 31]), Search.logits
 
     def logits(steps):
         computed(steps)  # which fills the cache
         return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.ids.shape[0] * steps.ids.shape[1], 1))
 
     model = peaked_model(0)
-    monkeypatch.setattr(Steps, "logits", logits)
+    monkeypatch.setattr(Search, "logits", logits)
     ((found,),) = beam_search(model, [[3, EOS]], 2, 1, max_length=20, alpha=alpha)
     assert found.ids == ([3] * 8 if wins == "long" else [])
     assert found.finished
@@ -176,9 +175,9 @@ def test_the_length_penalty_favours_longer_translations():
 
 def test_the_smaller_id_comes_first_and_what_never_comes_last(monkeypatch):
     logits = np.array([[0.5, 1e4, 2.0, 2.0], [-1.0, 3.0, -math.inf, 1.0]])
-    monkeypatch.setattr(Steps, "logits", lambda steps: logits)
-    tokens, values = Steps(peaked_model(0), None, np.zeros((2, 1), int), (), np.full(2, 9), 2, [0, 1], OFF
-                           ).most_probable(9)
+    monkeypatch.setattr(Search, "logits", lambda steps: logits)
+    tokens, values = Search(peaked_model(0), None, np.zeros((2, 1), int), {}, np.full(2, 9), 2, [0, 1], size=9
+                            )._candidates()
     assert tokens[:, 0, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
     np.testing.assert_allclose(values[0, 0, :2], 2 - 1e4, rtol=1e-14)
     assert (values[1, 0, 1:] == -math.inf).all()

@@ -15,8 +15,7 @@ from tests.transformer.test_language_model import language_model
 from tests.transformer.tiny import jitter, tiny_config, tiny_model
 from transformer import GroupedQueryAttention, RotaryPositions, Transformer, TransformerConfig
 from transformer.decode import Cache, beam_search, generate
-from transformer.decode.controls import OFF
-from transformer.decode.steps import Steps, translation
+from transformer.decode.search import Search
 from transformer.model import DecoderLayer, causal_mask
 
 SOURCES = random_sources(1, (5, 2, 7))
@@ -230,28 +229,15 @@ def test_a_step_allocates_as_much_whatever_was_decoded_before(monkeypatch):
     monkeypatch.setattr("transformer.decode.cache.FIRST_ROOM", 40 * hypotheses)
     config = TransformerConfig(9, 9, d_model=128, num_heads=1, d_ff=16, num_encoder_layers=1, num_decoder_layers=1)
     model = Transformer(config).eval()
-    tokens, parents = np.full((batch, hypotheses), 3), np.tile(np.arange(hypotheses) // 2, (batch, 1))
+    source = np.full((batch, 5), 3)
     peaks = []
     with no_grad():
-        steps = translation(model, np.full((batch, 5), 3), 40)
+        search = Search(model, model.decode, np.full((batch, 1), 1), {"memory": model.encode(source)},
+                        np.full(batch, 40), -1, (2,), size=hypotheses)
         for _ in range(30):
             tracemalloc.start()
-            steps.logits()
-            steps.go_on(tokens, parents, np.arange(batch))
+            search.step()
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     one_copy = 20 * hypotheses * batch * 128 * 4  # bytes of the keys of 20 steps
     assert max(peaks[25:]) - min(peaks[2:6]) < one_copy / 4
-
-
-def test_without_a_cache_each_hypothesis_has_the_memory_of_its_text():
-    model = peaked_model(0).eval()
-    with no_grad():
-        beside = model.encode(SOURCES), model.memory_mask(SOURCES)
-        ways = [Steps(model, forward, np.full((3, 1), 1), beside, np.full(3, 9), 2, (), OFF)
-                for forward in (model.decode, lambda *args: model.decode(*args))]
-        for texts, parents in (([0, 1, 2], [[0, 0]] * 3), ([2, 0], [[1, 0]] * 2), ([1], [[1]])):
-            np.testing.assert_allclose(*(steps.logits() for steps in ways), rtol=0, atol=1e-12)
-            for steps in ways:
-                steps.go_on(np.full(np.shape(parents), 4), np.array(parents), np.array(texts))
-        np.testing.assert_allclose(*(steps.logits() for steps in ways), rtol=0, atol=1e-12)

@@ -136,16 +136,15 @@ def test_a_translation_may_be_as_long_as_its_prefix_and_least_length_ask():
     ({"prefix": [0.5]}, TypeError, "prefix must be integers"),
     ({"prefix": np.ma.masked_equal([3, 4], 4)}, TypeError, "masked"),
     *(({"prefix": [3, token]}, ValueError, "prefix 0 has padding, or the beginning or the end") for token in (0, 1, 2)),
-    ({"prefix": [3] * 8, "max_length": 7}, DecodingError, "8 tokens is more than the 7 of max_length"),
-    ({"min_length": 41}, DecodingError, "41 tokens is more than the 40 of max_length"),
+    ({"prefix": [3] * 8, "max_length": 7}, DecodingError, "8 tokens is more than the greatest length, 7"),
+    ({"min_length": 41}, DecodingError, "41 tokens is more than the greatest length, 40"),
     ({"min_length": -1}, ValueError, "min_length must be at least 0"),
     ({"min_length": 2.5}, TypeError, "min_length must be an integer"),
-    ({"repetition_penalty": 0}, ValueError, "repetition_penalty must be positive and finite, got 0"),
-    ({"repetition_penalty": np.inf}, ValueError, "positive and finite"),
+    ({"repetition_penalty": 0}, ValueError, "repetition_penalty must be at least 0.001, got 0"),
+    ({"repetition_penalty": np.inf}, ValueError, "at most 1000"),
     ({"no_repeat_ngram_size": -1}, ValueError, "no_repeat_ngram_size must be at least 0"),
     ({"min_length": 4, "no_repeat_ngram_size": 1}, DecodingError, "no token may follow; lower min_length"),
-    ({"repetition_penalty": 1e-300}, DecodingError, "no token may follow; .* repetition_penalty nearer to 1"),
-    ({"min_lenght": 4}, TypeError, "beam_search: no option min_lenght; there are num_best, .* min_length, rep"),
+    ({"min_lenght": 4}, TypeError, "no option min_lenght; .* min_length, rep"),
 ], ids=str)
 def test_mistakes(options, error, message):
     for decode in (greedy, partial(beam_search, beam_size=2)):
@@ -155,7 +154,6 @@ def test_mistakes(options, error, message):
 
 def test_options_that_leave_a_prompt_no_token_are_an_error():
     for options in ({"min_length": 6}, {"no_repeat_ngram_size": 1, "never": range(5, 11), "beam_size": 2},
-                    {"never": range(11)}, {"never": range(11), "top_k": 2}, {"repetition_penalty": 1e-300},
-                    {"repetition_penalty": 1e-300, "temperature": 1.0}):
+                    {"never": range(11)}, {"never": range(11), "top_k": 2}):
         with pytest.raises(DecodingError):
             generate(peaked().to(dtype=np.float32), [[*range(11)]], 5, **options)

@@ -17,8 +17,8 @@ from tests.transformer.decoding_models import (
     random_sources,
     trimmed,
 )
-from transformer.decode import beam_search, greedy
-from transformer.decode.steps import translation
+from transformer.data.batches import trimmed as trimmed_batch
+from transformer.decode import beam, beam_search, greedy
 
 
 def flat(result):
@@ -118,8 +118,7 @@ def test_threads_divide_the_batch(name, monkeypatch):
     """Sentences of like length go together, and come back in their order."""
     model, sources = prefer(peaked_model(4), eos=-2.0), random_sources(4, (*range(1, 19), 3, 1, 9, 2))
     expected, widths = WAYS[name](model, sources), []
-    monkeypatch.setattr("transformer.decode.beam.translation", lambda model, source, *rest: (
-        widths.append(source.shape), translation(model, source, *rest))[1])
+    monkeypatch.setattr(beam, "trimmed", lambda *given: widths.append((out := trimmed_batch(*given)).shape) or out)
     with minigrad.parallel.threads(2):
         found = WAYS[name](model, sources)
     assert sorted(widths) == [(6, 19), (16, 13)]

@@ -226,7 +226,7 @@ class Wrong(nn.Module):
 
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [
-    ({"prompt": [[]]}, ValueError, "prompt 0 has no tokens"),
+    ({"prompt": [[]]}, ValueError, r"prompt 0 has shape \(0,\)"),
     ({"prompt": [3, 4]}, ValueError, r"\(batch, length\) .* prompt 0 has shape \(\)"),
     ({"prompt": [[11]]}, IndexError, "11"),
     ({"prompt": np.ma.masked_equal([[3, 0]], 0)}, TypeError, "generate: prompts: the array has masked elements"),
@@ -237,8 +237,8 @@ class Wrong(nn.Module):
     ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
     ({"temperature": 0.0}, ValueError, "generate: temperature .* 0.0"),
     ({"top_p": 1.5}, ValueError, "generate: top_p .* 1.5"),
-    ({"foo": 1}, TypeError, "generate: no option foo; there are temperature, .* beam_size, .* no_repeat_ngram_size"),
-    ({"end_id": 11}, IndexError, "the token 11 .* vocabulary of 11"),
+    ({"foo": 1}, TypeError, "no option foo; .* no_repeat_ngram_size"),
+    ({"end_id": 11}, IndexError, "end_id and never: id 11 is out of range"),
     ({"model": Wrong()}, ValueError, r"logits alone, of shape .* got a Tensor \(1, 11\) for ids"),
 ], ids=str)
 def test_mistakes(arguments, error, message):
@@ -256,9 +256,9 @@ def test_what_is_no_model_to_continue_with(make, message):
 
 
 @pytest.mark.parametrize(("prompt", "options", "error", "message"), [
-    ([[3]], {}, ValueError, "stream: prompts must be"),
+    ([[3]], {}, ValueError, "prompts must be"),
     ([3], {"top_k": 0}, ValueError, "top_k"),
-    ([3], {"beam_size": 2}, TypeError, "stream: no option beam_size; there are temperature, .* memory, min_length"),
+    ([3], {"beam_size": 2}, TypeError, "no option beam_size"),
 ], ids=str)
 def test_a_stream_tells_of_mistakes_at_once(prompt, options, error, message):
     with pytest.raises(error, match=message):
