@@ -85,7 +85,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
     def search(rows: NDArray[np.int64]) -> list[list[Hypothesis]]:
         part = model.source_ids(trimmed(ids[rows], config.pad_id))
         mask = model.memory_mask(part)
-        beside = {"memory": model.encode(part, mask)} | ({} if mask is None else {"memory_mask": Tensor(mask)})
+        beside = {"memory": model.encode(part, mask), "memory_mask": None if mask is None else Tensor(mask)}
         return Search(model, model.decode, np.full((len(rows), 1), config.bos_id), beside, limits[rows], config.eos_id,
                       (config.pad_id, config.bos_id), options, [forced[row] for row in rows], beam_size, num_best, alpha
                       ).results()

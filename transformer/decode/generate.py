@@ -14,10 +14,9 @@ from minigrad.arguments import whole_number
 from minigrad.device import asarray_on, device_of, to_numpy, xp
 from minigrad.functional.embedding import integer_ids
 
-from transformer.decode.controls import controls_of, nothing_left
+from transformer.decode.controls import controls_of
 from transformer.decode.sampling import draw
 from transformer.decode.search import Hypothesis, Search, decoding, in_parts
-from transformer.model import Transformer
 
 
 def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
@@ -49,9 +48,8 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
 
     Raises:
         ValueError: a prompt without tokens, or one that grows beyond the model's `max_length`; an option out of range,
-            or a beam and sampling at once; a model that returns anything but logits; a memory of another batch.
-        TypeError: prompts or tokens that are no integers; a model that is no decoder-only module; an option that there
-            is not.
+            or a beam and sampling at once; a memory of another batch.
+        TypeError: prompts that are no integers; an option that there is not.
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
@@ -102,9 +100,6 @@ def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, drawn: tuple[
                beam_size: int = 1, alpha: float = 0.0
                ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], Search]]:
     """The lengths of the prompts, and what begins the `Search` that continues some of one length, by their numbers."""
-    if not isinstance(model, nn.Module) or isinstance(model, Transformer):
-        raise TypeError("generate: the model must be a decoder-only Module, whose call takes ids (B, T) and returns "
-                        f"logits (B, T, V), got a {type(model).__name__}")
     prompts = [to_numpy(integer_ids(ids, "generate: prompts"))
                for ids in (prompt.data if isinstance(prompt, Tensor) else prompt)]
     for number, ids in enumerate(prompts):
@@ -115,7 +110,6 @@ def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, drawn: tuple[
         raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
                          f"{tuple(memory.shape)}")
     steps, options = whole_number(max_new_tokens, "max_new_tokens", "generate"), controls_of(controls)
-    special = [*never] if end_id is None else [*never, end_id]
     sampled, (temperature, top_k, top_p) = drawn != (None, None, None), drawn
     if sampled and beam_size > 1:
         raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, top_k "
@@ -125,23 +119,12 @@ def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, drawn: tuple[
         draws(np.zeros((1, 1)), np.zeros(1))  # which checks the options, before a number is drawn
         uniform = random.next_generator().random((len(prompts), steps))  # those of a row, whatever batch it is in
 
-    def forward(ids: NDArray[np.int64], **beside: Any) -> Tensor:
-        logits = model(ids, **beside)
-        shape = tuple(getattr(logits, "shape", ()))
-        if len(shape) != 3 or shape[0] != len(ids):
-            raise ValueError("generate: the model must return logits alone, of shape (batch, length, vocabulary), got "
-                             f"a {type(logits).__name__} {shape} for ids of shape {ids.shape}")
-        integer_ids(special, "generate: end_id and never", shape[2])
-        if len(set(never)) == shape[2]:
-            raise nothing_left()
-        return logits
-
     def begin(rows: NDArray[np.int64]) -> Search:
         def choose(scores: Any, texts: NDArray[np.int64], added: int) -> list[tuple[Any, Any]]:
             tokens = draws(scores, asarray_on(device_of(scores), uniform[rows[texts], added]))
             return [(tokens, scores[xp(scores).arange(len(tokens)), tokens])]
 
-        return Search(model, forward, np.stack([prompts[row] for row in rows]),
+        return Search(model, model, np.stack([prompts[row] for row in rows]),
                       {} if memory is None else {"memory": memory[rows]}, np.full(len(rows), steps),
                       -1 if end_id is None else end_id, never, options, (), beam_size, 1, alpha,
                       choose if sampled else None)

@@ -63,7 +63,7 @@ class Search:
             a part of the model, takes no cache or ignores it, all is computed anew at each step.
         ids: what each text begins with, (B, length); then the beginning and the tokens of each open hypothesis of the
             texts that are not done, (B, K, ·). At first K is 1.
-        beside: tensors by name, with a row for each text.
+        beside: tensors or None by name, with a row for each text.
         limits: the most tokens of each text's extension, end included, (B,).
         end: the token that ends a hypothesis; −1: none does.
         never: tokens that no hypothesis contains.
@@ -82,7 +82,7 @@ class Search:
     model: nn.Module
     forward: Callable[..., Tensor]
     ids: NDArray[np.int64]
-    beside: Mapping[str, Tensor]
+    beside: Mapping[str, Tensor | None]
     limits: NDArray[np.int64]
     end: int
     never: Sequence[int]
@@ -143,34 +143,33 @@ class Search:
         if not all(self.found[text] for text in self.texts[~possible.any(axis=1)]):
             raise nothing_left()
 
-        is_open = possible & ~ends
-        totals[~is_open] = -math.inf
+        totals[ends] = -math.inf
         # The log-probability of an open hypothesis can only fall, but the divisor grows with the length. Since the
         # former is negative, its score at the greatest length is the upper bound of what it may become.
         hope = self.score(totals.max(axis=1), limits)
         order = remaining(~at_limit & (hope > self.to_beat[self.texts]))
-        first = np.argsort(~is_open, axis=1, kind="stable")[order, :max(1, is_open.sum(axis=1).max())]  # the open ones
-        row = order[:, None]
-        self.texts, self.totals, self.ids = self.texts[order], totals[row, first], ids[row, first]
+        self.texts, self.totals, self.ids = self.texts[order], totals[order], ids[order]
         if order.size and self.cache is not None:
-            self.cache.select(order, parents[row, first])
-        if order.size and not np.array_equal(order, np.arange(batch)):
+            self.cache.select(order, parents[order])
+        if 0 < order.size < batch:
             self.beside = self._rows(order)
 
     def _candidates(self) -> Any:
         """The candidates for the next token of each hypothesis and their log-probabilities, on the host, (B, K, ·)."""
         batch, hypotheses, length = self.ids.shape
-        added, prefixes = length - self.begin, [self.prefix[text] for text in self.texts]
-        forced = np.array([ids[added] if added < len(ids) else -1 for ids in prefixes])
-        scores = self.controls.log_probabilities(self.logits(), self.ids.reshape(-1, length), added, self.end,
-                                                 self.never, forced.repeat(hypotheses))
+        logits, added = self.logits(), length - self.begin
+        if self.end >= logits.shape[1]:
+            raise IndexError(f"decoding: the token {self.end} that ends a text is outside the vocabulary of "
+                             f"{logits.shape[1]}")
+        forced = np.array([ids[added] if added < len(ids) else -1 for ids in (self.prefix[n] for n in self.texts)])
+        scores = self.controls.log_probabilities(logits, self.ids.reshape(-1, length), added, self.end, self.never,
+                                                 forced.repeat(hypotheses))
         candidates = (self.choose or self._most_probable)(scores, self.texts, added)
         # One array, so that a step synchronises once: float64, which holds every id exactly.
-        both = to_numpy(xp(scores).stack([*chain(*candidates)])).reshape(-1, 2, batch, hypotheses)
-        tokens, gained = both.transpose(1, 2, 3, 0)
-        may_be_none = self.controls != OFF or any(prefixes)  # −inf says that no token may follow
-        if not (gained[:, :, 0] >= (-math.inf if may_be_none else np.finfo(np.float64).min)).all():  # nor is NaN
+        greatest, *both = to_numpy(xp(scores).stack([logits.max(axis=-1), *chain(*candidates)]))
+        if not np.isfinite(greatest).all():
             raise overflow(self.model, "probabilities")
+        tokens, gained = np.reshape(both, (-1, 2, batch, hypotheses)).transpose(1, 2, 3, 0)
         return tokens.astype(np.int64), gained
 
     def _most_probable(self, scores: Any, texts: NDArray[np.int64], added: int) -> list[tuple[Any, Any]]:
@@ -194,9 +193,9 @@ class Search:
         self.cache = None
         return self.forward(ids, **self._rows(np.arange(batch).repeat(hypotheses))).data[:, -1]
 
-    def _rows(self, texts: NDArray[np.int64]) -> dict[str, Tensor]:
+    def _rows(self, texts: NDArray[np.int64]) -> dict[str, Tensor | None]:
         """What is beside these texts, for each of them."""
-        return {name: x[texts] for name, x in self.beside.items()}
+        return {name: None if x is None else x[texts] for name, x in self.beside.items()}
 
 
 def remaining(stay: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -97,7 +97,7 @@ class GroupedQueryAttention(nn.Module):
             queries = self.rotary(queries, past + earlier)
         options: dict[str, Any] = {"dropout_p": self.p if self.training else 0.0, "enable_gqa": True}
         context = (join_heads(F.scaled_dot_product_attention(queries, *made(), mask, **options)) if cache is None else
-                   cache.attend(queries, made, mask, **options))
+                   cache.attend(queries.data, lambda: [x.data for x in made()], mask, **options))
         return tap("output", self.output(tap("concatenated", context)))
 
     def extra_repr(self) -> str:
