@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy as np
 import minigrad
 
 from transformer import Transformer, TransformerConfig
-from transformer.decode import Hypothesis
 
 PAD, BOS, EOS = 0, 1, 2
 LETTERS = (3, 4, 5)  # the target's ordinary tokens
@@ -56,27 +55,30 @@ def next_log_probabilities(model: Transformer, source: np.ndarray, prefixes: lis
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
-def all_translations(model: Transformer, source: np.ndarray, max_length: int) -> dict[tuple[int, ...], float]:
-    """The log-probability of every translation of one source: tuples that end in EOS, or have `max_length` letters."""
-    found: dict[tuple[int, ...], float] = {}
-    known = {(): 0.0}
-    for length in range(max_length):
-        prefixes = list(itertools.product(LETTERS, repeat=length))
-        following = next_log_probabilities(model, source, [list(prefix) for prefix in prefixes])
-        for prefix, row in zip(prefixes, following, strict=True):
-            found[(*prefix, EOS)] = known[prefix] + row[EOS]
-            known |= {(*prefix, letter): known[prefix] + row[letter] for letter in LETTERS}
-    return found | {prefix: value for prefix, value in known.items() if len(prefix) == max_length}
+def normalised(log_probability: float, tokens: int, alpha: float) -> float:
+    """Wu et al. 2016, equation 14, written out once more; `tokens` counts end-of-sentence."""
+    return log_probability / ((5 + tokens) ** alpha / (5 + 1) ** alpha)
 
 
-def plain_greedy(model, source, max_length) -> Hypothesis:
-    """One sentence, one token at a time, everything computed anew at each step."""
-    ids, total = [], 0.0
-    while len(ids) < max_length:
-        row = next_log_probabilities(model, source, [ids])[0]
-        token = max((EOS, *LETTERS), key=lambda t: row[t])
-        total += row[token]
-        if token == EOS:
-            return Hypothesis(ids, total, total, True)
-        ids.append(token)
-    return Hypothesis(ids, total, total, False)
+def plain_beam(model, source, size, num_best, max_length, alpha, following_of=next_log_probabilities):
+    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first.
+
+    `following_of` gives the log-probabilities of what follows some ids, as `next_log_probabilities` does.
+    """
+    beam, done = [((), 0.0)], []
+    for length in range(1, max_length + 1):
+        if not beam:
+            break
+        following = following_of(model, source, [list(ids) for ids, _ in beam])
+        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, following, strict=True)
+                      for token in (EOS, *LETTERS) if row[token] > -math.inf]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        beam = []
+        for ids, total in candidates[:size]:
+            if ids[-1] == EOS:
+                done.append((ids[:-1], normalised(total, length, alpha), True))
+            else:
+                beam.append((ids, total))
+    done.sort(key=lambda hypothesis: -hypothesis[1])
+    cut_off = [(ids, normalised(total, len(ids), alpha), False) for ids, total in beam]
+    return (done + cut_off)[:num_best]

@@ -6,7 +6,7 @@ import pytest
 import minigrad
 from minigrad import nn
 
-from tests.transformer.decoding_models import BOS, EOS, peaked_model, plain_greedy, random_sources
+from tests.transformer.decoding_models import BOS, EOS, peaked_model, plain_beam, random_sources
 from tests.transformer.tiny import LABELS, SOURCE, tiny_config, tiny_model
 from transformer import Transformer, trace
 from transformer.data import WordTokenizer
@@ -38,6 +38,10 @@ def as_written(model):
     return minigrad.functional.cross_entropy(model(SOURCE, shift_right(LABELS, BOS)), LABELS, ignore_index=0)
 
 
+def written(model):
+    return [tuple(hypothesis.ids) for hypothesis in greedy(model, SENTENCES, max_length=4)]
+
+
 # Every class of module of the model, and every method of the model itself.
 PARTS = [*dict.fromkeys(type(module) for module in tiny_model().modules()), LearnedPositions]
 PLACES = [*((cls, "forward") for cls in PARTS if cls is not nn.ModuleList),
@@ -57,8 +61,7 @@ def test_it_trains_decodes_and_is_explained(cls, method):
     assert len(traced) == 3
 
     speaker = replaced_in(peaked_model(0, sharpness=2.0, **options), cls, method).eval()
-    expected_ids = [plain_greedy(speaker, source, 4).ids for source in SENTENCES]
-    assert [hypothesis.ids for hypothesis in greedy(speaker, SENTENCES, max_length=4)] == expected_ids
+    assert written(speaker) == [plain_beam(speaker, source, 1, 1, 4, 0.0)[0][0] for source in SENTENCES]
 
     with minigrad.random.fork(4):
         small = replaced_in(Transformer(tiny_config(**options)), cls, method)
@@ -127,5 +130,4 @@ def test_a_changed_model_trains_and_decodes_as_written(reason, monkeypatch):
     if "methods of" not in reason:
         CHANGES[reason](speaker, monkeypatch)
     assert model.loss(SOURCE, LABELS).item() == as_written(model).item()
-    found = greedy(speaker, SENTENCES, max_length=4)
-    assert [hypothesis.ids for hypothesis in found] == [plain_greedy(speaker, source, 4).ids for source in SENTENCES]
+    assert written(speaker) == [plain_beam(speaker, source, 1, 1, 4, 0.0)[0][0] for source in SENTENCES]
