@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minigrad import no_grad
+from minigrad import Tensor, no_grad
 
 from tests.transformer.decoding_models import peaked_model
 from tests.transformer.models import IDS, SOURCES, language_model
@@ -68,36 +68,35 @@ WITHOUT = {
 }
 
 
-@pytest.mark.parametrize("way", WITHOUT)
-@pytest.mark.parametrize("place", ["", "layers.1", "layers.1.self_attention", "layers.1.cross_attention"])
-def test_a_part_that_does_without_a_cache(place, way, monkeypatch):
-    """Translations are the same, greedily and in a beam; who drives a cache gets an error before a wrong logit."""
-    model = peaked_model(0, sharpness=3.0).eval()
+def translations(model):
+    return [[h.ids for h in row] for size in (1, 3) for row in beam_search(model, SOURCES, size, max_length=8)]
 
-    def translations():
-        return [[h.ids for h in row] for size in (1, 3) for row in beam_search(model, SOURCES, size, max_length=8)]
 
-    expected = translations()
-    part = dict(model.decoder.named_modules())[place]
-    monkeypatch.setattr(part, "forward", WITHOUT[way](part.forward))
-    assert translations() == expected
-    if place.endswith("self_attention"):
-        cache, ids = Cache(), IDS[:, :5] % 6
-        with no_grad(), suppress(TypeError):
-            memory = model.encode(SOURCES)
-            model.decode(ids[:, :4], memory, cache=cache)
-        with no_grad(), pytest.raises(ValueError, match="a layer did not keep the keys"):
-            model.decode(ids, memory, cache=cache)
+def continuations(model):
+    return [h.ids for h in generate(model, IDS[:, :3], 9)]
 
 
 @pytest.mark.parametrize("way", WITHOUT)
-@pytest.mark.parametrize("place", ["", "layers.0", "layers.0.self_attention"])
-def test_a_language_model_that_does_without_a_cache(place, way, monkeypatch):
-    model = language_model(max_length=40, num_layers=2)
-    expected = generate(model, IDS[:, :3], 9)
+@pytest.mark.parametrize(("make", "place", "written"), [
+    *((peaked_model, f"decoder{place}", translations) for place in (
+        "", ".layers.1", ".layers.1.self_attention", ".layers.1.cross_attention")),
+    *((lambda seed: language_model(num_layers=2), place, continuations) for place in (
+        "", "layers.1", "layers.1.self_attention"))])
+def test_a_part_that_does_without_a_cache(make, place, written, way, monkeypatch):
+    """Texts are the same, greedily and in a beam; who drives a cache gets an error before a wrong logit."""
+    model = make(0).eval()
+    expected = written(model)
     part = dict(model.named_modules())[place]
     monkeypatch.setattr(part, "forward", WITHOUT[way](part.forward))
-    assert [h.ids for h in generate(model, IDS[:, :3], 9)] == [h.ids for h in expected]
+    assert written(model) == expected
+    if place.endswith("self_attention"):
+        cache, ids = Cache(), IDS[:, :5] % 6
+        forward = model if written is continuations else partial(
+            model.decode, memory=Tensor(np.zeros((3, 4, 16))))
+        with no_grad(), suppress(TypeError):
+            forward(ids[:, :4], cache=cache)
+        with no_grad(), pytest.raises(ValueError, match="a layer did not keep the keys"):
+            forward(ids, cache=cache)
 
 
 # --- Nothing moves --------------------------------------------------------------------------------

@@ -48,24 +48,6 @@ def test_the_backward_may_come_after_the_block():
     assert abs(t["encoder.layers.0.self_attention"].gradient("weights").numpy()).max() > 0
 
 
-def test_several_calls_are_kept_apart():
-    model = made(dropout=0.0)
-    with trace(model) as t:
-        model.loss(SOURCE, LABELS).backward()
-        model.loss(SOURCE[:1], LABELS[:1]).backward()
-    calls = t.calls("encoder.layers.1.self_attention")
-    assert [call.batch_size for call in calls] == [2, 1]
-    assert t["encoder.layers.1.self_attention"] is calls[1]
-    direction = np.ones(calls[1].keys.shape)
-
-    def both():
-        model.loss(SOURCE, LABELS)
-        return model.loss(SOURCE[:1], LABELS[:1])
-
-    numeric = t.finite_difference(both, "encoder.layers.1.self_attention", "values", direction)
-    assert numeric == pytest.approx(calls[1].gradient("values").numpy().sum(), rel=1e-7)
-
-
 @pytest.mark.parametrize("nested", [False, True])
 def test_calls_in_checkpoints_are_counted_once_and_in_order(nested):
     """So a loss that is computed again, without a backward, comes by the call that was traced."""
