@@ -83,6 +83,17 @@ def test_asking_for_the_weights_changes_nothing_but_the_last_bits_and_gives_weig
     np.testing.assert_array_equal(weights.numpy(), module.eval()(*inputs(), MASK, return_weights=True)[1].numpy())
 
 
+def test_weights_are_dropped_as_in_multi_head_attention():
+    plain, ours = MultiHeadAttention(FEATURES, HEADS, 0.4).to(dtype=np.float64), made(dropout=0.4)
+    plain.load_state_dict(ours.state_dict())
+    for training in (True, False):
+        results = []
+        for module in (plain, ours):
+            with minigrad.random.fork(3):
+                results.append(module.train(training)(*inputs(), MASK).numpy())
+        np.testing.assert_allclose(*results, rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: MultiHeadAttention(8, 3), r"d_model \(8\).*num_heads \(3\)"),
     (lambda: GroupedQueryAttention(12, 4, 3), r"num_heads \(4\) must be a multiple of num_kv_heads \(3\)"),

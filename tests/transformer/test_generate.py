@@ -118,11 +118,11 @@ def test_each_prompt_is_continued_as_alone_with_and_without_a_cache(options, mor
 
 def test_an_array_of_prompts_and_threads_make_no_difference():
     model, prompts = peaked(), np.random.default_rng(0).integers(0, 11, (40, 3))
-    expected = [greedily(model, prompt, 5)[0] for prompt in prompts]
-    with minigrad.parallel.threads(2):
-        divided = generate(model, prompts, 5)
-    for found in (generate(model, minigrad.Tensor(prompts), 5), divided):
-        assert [tuple(h.ids) for h in found] == expected
+    for options in ({}, {"temperature": 1.0}):
+        with minigrad.random.fork(1):
+            expected = generate(model, minigrad.Tensor(prompts), 5, **options)
+        with minigrad.random.fork(1), minigrad.parallel.threads(2):
+            assert [h.ids for h in generate(model, prompts, 5, **options)] == [h.ids for h in expected]
 
 
 def test_the_model_keeps_its_mode_and_each_token_is_read_once(monkeypatch):

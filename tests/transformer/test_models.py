@@ -27,6 +27,8 @@ def test_every_sentence_of_a_padded_batch_has_the_logits_of_the_formula(make, de
     model = make(device).model
     logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
     assert logits.shape == (2, 4, VOCABULARY)
+    apart = model.decode(shift_right(LABELS, BOS), model.encode(SOURCE), model.memory_mask(SOURCE))
+    np.testing.assert_array_equal(apart.numpy(), logits)
     for b, (source, labels) in enumerate(zip(SOURCE, LABELS, strict=True)):
         target = np.array([BOS, *labels[labels != PAD][:-1]])
         expected = ByHand(model).logits(source[source != PAD], target)
