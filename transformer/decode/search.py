@@ -21,7 +21,7 @@ from minigrad.device import on_device_of, to_numpy, xp
 
 from transformer.decode.cache import Cache
 from transformer.decode.controls import OFF, Controls, DecodingError, nothing_left
-from transformer.finite import overflow, unwarned
+from transformer.finite import first_not_finite, overflow, unwarned
 
 T = TypeVar("T")
 # (log-probabilities (B · K, V), numbers of the open texts, tokens so far) -> the candidates for the next token, best
@@ -141,7 +141,8 @@ class Search:
             if len(found) == self.num_best and found[-1].finished:
                 self.to_beat[text] = found[-1].score
         if not all(self.found[text] for text in self.texts[~possible.any(axis=1)]):
-            raise nothing_left()
+            raise nothing_left() if first_not_finite(dict(self.model.named_parameters())) is None else overflow(
+                self.model, "probabilities")
 
         totals[ends] = -math.inf
         # The log-probability of an open hypothesis can only fall, but the divisor grows with the length. Since the
@@ -157,19 +158,19 @@ class Search:
     def _candidates(self) -> Any:
         """The candidates for the next token of each hypothesis and their log-probabilities, on the host, (B, K, ·)."""
         batch, hypotheses, length = self.ids.shape
-        logits, added = self.logits(), length - self.begin
-        if self.end >= logits.shape[1]:
-            raise IndexError(f"decoding: the token {self.end} that ends a text is outside the vocabulary of "
-                             f"{logits.shape[1]}")
+        added = length - self.begin
         forced = np.array([ids[added] if added < len(ids) else -1 for ids in (self.prefix[n] for n in self.texts)])
-        scores = self.controls.log_probabilities(logits, self.ids.reshape(-1, length), added, self.end, self.never,
-                                                 forced.repeat(hypotheses))
+        scores = self.controls.log_probabilities(self.logits(), self.ids.reshape(-1, length), added, self.end,
+                                                 self.never, forced.repeat(hypotheses))
+        if self.end >= scores.shape[1]:
+            raise IndexError(f"decoding: the token {self.end} that ends a text is outside the vocabulary of "
+                             f"{scores.shape[1]}")
         candidates = (self.choose or self._most_probable)(scores, self.texts, added)
         # One array, so that a step synchronises once: float64, which holds every id exactly.
-        greatest, *both = to_numpy(xp(scores).stack([logits.max(axis=-1), *chain(*candidates)]))
-        if not np.isfinite(greatest).all():
+        both = to_numpy(xp(scores).stack([*chain(*candidates)])).reshape(-1, 2, batch, hypotheses)
+        tokens, gained = both.transpose(1, 2, 3, 0)
+        if np.isnan(gained[:, :, 0]).any():
             raise overflow(self.model, "probabilities")
-        tokens, gained = np.reshape(both, (-1, 2, batch, hypotheses)).transpose(1, 2, 3, 0)
         return tokens.astype(np.int64), gained
 
     def _most_probable(self, scores: Any, texts: NDArray[np.int64], added: int) -> list[tuple[Any, Any]]:
