@@ -158,8 +158,8 @@ class Search:
     def _candidates(self) -> Any:
         """The candidates for the next token of each hypothesis and their log-probabilities, on the host, (B, K, ·)."""
         batch, hypotheses, length = self.ids.shape
-        added = length - self.begin
-        forced = np.array([ids[added] if added < len(ids) else -1 for ids in (self.prefix[n] for n in self.texts)])
+        added, prefixes = length - self.begin, [self.prefix[text] for text in self.texts.tolist()]
+        forced = np.array([ids[added] if added < len(ids) else -1 for ids in prefixes])
         scores = self.controls.log_probabilities(self.logits(), self.ids.reshape(-1, length), added, self.end,
                                                  self.never, forced.repeat(hypotheses))
         if self.end >= scores.shape[1]:
@@ -221,8 +221,8 @@ def in_parts(decode: Callable[[NDArray[np.int64]], list[T]], lengths: NDArray[np
     order = np.argsort(lengths, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if equal else [order]
     parts = [part for rows in groups for part in parallel.shares(
-        rows, lengths[rows], max(1, min(parallel.thread_count(), len(rows) // LEAST_ROWS)))]
-    found = chain(*parallel.run([partial(decode, rows) for rows in parts]))
+        rows.tolist(), lengths[rows].tolist(), max(1, min(parallel.thread_count(), len(rows) // LEAST_ROWS)))]
+    found = chain(*parallel.run([partial(decode, np.array(rows)) for rows in parts]))
     return [result for _, result in sorted(zip(chain(*parts), found, strict=True), key=itemgetter(0))]
 
 

@@ -19,7 +19,7 @@ _CHOICES = {
     "sinusoid_layout": ("interleaved", "halves"),
     "first_position": (0, 1),
 }
-_KINDS = {"int": int, "float": int | float, "bool": bool, "bool | None": bool | None, "str": str,
+_KINDS: dict[str, Any] = {"int": int, "float": int | float, "bool": bool, "bool | None": bool | None, "str": str,
           "str | Activation": str | Callable}  # by annotation
 
 
