@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import minigrad
+from minigrad import functional as F
+from minigrad import nn
 
 from transformer import Transformer, TransformerConfig
 
@@ -46,13 +48,28 @@ def trimmed(source: np.ndarray) -> np.ndarray:
     return source[None, :np.count_nonzero(source)]
 
 
-def next_log_probabilities(model: Transformer, source: np.ndarray, prefixes: list[list[int]]) -> np.ndarray:
-    """log P(token | prefix, source) for prefixes of one length, without cache: (prefixes, V)."""
-    sources, target = np.repeat(trimmed(source), len(prefixes), axis=0), [[BOS, *prefix] for prefix in prefixes]
-    with minigrad.no_grad():
-        logits = model.eval()(sources, target).numpy()[:, -1].astype(np.float64)
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+def controlled(logits, ids, added, end, prefix=(), min_length=0, repetition_penalty=1.0, no_repeat_ngram_size=0):
+    """The log-probabilities after the tokens `ids`, token by token, of logits (V,); as Hugging Face's processors do."""
+    logits = [float(x) for x in logits]
+    for token in set(ids):
+        logits[token] = logits[token] / repetition_penalty if logits[token] > 0 else logits[token] * repetition_penalty
+    row = F.log_softmax(np.array(logits))
+    n = no_repeat_ngram_size
+    for token in range(len(row)):
+        seen = {tuple(ids[i:i + n]) for i in range(len(ids) - n + 1)}
+        repeats = n > 0 and (*ids, token)[-n:] in seen
+        too_early = token == end and added < min_length
+        if (added < len(prefix) and token != prefix[added]) or (added >= len(prefix) and (repeats or too_early)):
+            row[token] = -np.inf
+    return row
+
+
+def following(model, source, prefixes, **options):
+    """log P(token | prefix, source), after the options, for prefixes of one length: a row (V,) for each."""
+    with minigrad.no_grad(), nn.evaluating():
+        logits = model(np.repeat(trimmed(source), len(prefixes), axis=0), [[BOS, *ids] for ids in prefixes])
+    return [controlled(row, ids, len(ids), EOS, **options)
+            for row, ids in zip(logits.numpy()[:, -1], prefixes, strict=True)]
 
 
 def normalised(log_probability: float, tokens: int, alpha: float) -> float:
@@ -60,17 +77,17 @@ def normalised(log_probability: float, tokens: int, alpha: float) -> float:
     return log_probability / ((5 + tokens) ** alpha / (5 + 1) ** alpha)
 
 
-def plain_beam(model, source, size, num_best, max_length, alpha, following_of=next_log_probabilities):
+def plain_beam(model, source, size, num_best, max_length, alpha, following_of=following):
     """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first.
 
-    `following_of` gives the log-probabilities of what follows some ids, as `next_log_probabilities` does.
+    `following_of` gives the log-probabilities of what follows some ids, as `following` does.
     """
     beam, done = [((), 0.0)], []
     for length in range(1, max_length + 1):
         if not beam:
             break
-        following = following_of(model, source, [list(ids) for ids, _ in beam])
-        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, following, strict=True)
+        rows = following_of(model, source, [list(ids) for ids, _ in beam])
+        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, rows, strict=True)
                       for token in (EOS, *LETTERS) if row[token] > -math.inf]
         candidates.sort(key=lambda candidate: -candidate[1])
         beam = []

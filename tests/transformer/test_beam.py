@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import functional as F
-from minigrad import nn
 
 from tests.transformer.decoding_models import (
-    BOS,
     EOS,
     LETTERS,
     PAD,
+    following,
     normalised,
     peaked_model,
     plain_beam,
@@ -34,29 +32,6 @@ OPTIONS = [
     {"prefix": [4, 3]}, {"prefix": [[4], [], [3, 3, 3], [5, 4], [3]]},
     {"prefix": [3, 3, 3], "min_length": 5, "repetition_penalty": 1.3, "no_repeat_ngram_size": 2},
 ]
-
-
-def controlled(logits, ids, added, end, prefix=(), min_length=0, repetition_penalty=1.0, no_repeat_ngram_size=0):
-    """The log-probabilities after the tokens `ids`, token by token, of logits (V,); as Hugging Face's processors do."""
-    logits = [float(x) for x in logits]
-    for token in set(ids):
-        logits[token] = logits[token] / repetition_penalty if logits[token] > 0 else logits[token] * repetition_penalty
-    row = F.log_softmax(np.array(logits))
-    n = no_repeat_ngram_size
-    for token in range(len(row)):
-        seen = {tuple(ids[i:i + n]) for i in range(len(ids) - n + 1)}
-        repeats = n > 0 and (*ids, token)[-n:] in seen
-        too_early = token == end and added < min_length
-        if (added < len(prefix) and token != prefix[added]) or (added >= len(prefix) and (repeats or too_early)):
-            row[token] = -np.inf
-    return row
-
-
-def following(model, source, prefixes, **options):
-    with minigrad.no_grad(), nn.evaluating():
-        logits = model(np.repeat(trimmed(source), len(prefixes), axis=0), [[BOS, *ids] for ids in prefixes])
-    return [controlled(row, ids, len(ids), EOS, **options)
-            for row, ids in zip(logits.numpy()[:, -1], prefixes, strict=True)]
 
 
 WAYS = {

@@ -9,9 +9,9 @@ import pytest
 import minigrad
 from minigrad import nn
 
-from tests.transformer.decoding_models import EOS, LETTERS, plain_beam
+from tests.transformer.decoding_models import EOS, LETTERS, controlled, plain_beam
 from tests.transformer.models import language_model
-from tests.transformer.test_beam import OPTIONS, controlled
+from tests.transformer.test_beam import OPTIONS
 from tests.transformer.test_sampling import fits
 from transformer.decode import generate, stream
 from transformer.decode.controls import DecodingError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -186,11 +186,14 @@ class Search:
         """The logits of the next token: a raw array (B · K, V) on the model's device, not to be changed."""
         batch, hypotheses, length = self.ids.shape
         ids = self.ids.reshape(-1, length)
-        with suppress(TypeError):  # a part that takes no cache; what has another reason is raised again below
+        try:
             if self.cache is not None:
                 logits = self.forward(ids, **self.beside, cache=self.cache).data[:, -1]
                 if self.cache.holds(length, bool(self.beside)):
                     return logits
+        except TypeError as error:
+            if "unexpected keyword argument 'cache'" not in str(error):
+                raise
         self.cache = None
         return self.forward(ids, **self._rows(np.arange(batch).repeat(hypotheses))).data[:, -1]
 
