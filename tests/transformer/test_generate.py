@@ -155,12 +155,6 @@ def test_draws_have_the_probabilities_of_the_model():
     assert generate(model, [[5, 3]] * draws, 2, temperature=1.0, end_id=EOS) != found
 
 
-@pytest.mark.parametrize("options", [{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-6}], ids=str)
-def test_the_narrowest_choice_is_greedy(options):
-    model = peaked()
-    assert [h.ids for h in generate(model, PROMPTS, 6, **options)] == [h.ids for h in generate(model, PROMPTS, 6)]
-
-
 @pytest.mark.parametrize("options", [{"end_id": 6}, {"temperature": 1.0, "top_k": 5}, {"memory": True}], ids=str)
 def test_a_stream_has_the_tokens_of_generate(options):
     model = peaked(sharpness=2.0, cross_attention="memory" in options)
