@@ -19,10 +19,13 @@ from transformer.model import (
     Encoder,
     EncoderLayer,
     FeedForward,
+    GroupedQueryAttention,
+    LanguageModel,
     LayerConfig,
     LearnedPositions,
     MultiHeadAttention,
     Residual,
+    RotaryPositions,
     SinusoidalPositions,
     Transformer,
     TransformerConfig,
@@ -30,9 +33,6 @@ from transformer.model import (
     padding_mask,
     shift_right,
 )
-from transformer.model.more.grouped_attention import GroupedQueryAttention
-from transformer.model.more.language_model import LanguageModel
-from transformer.model.more.rotary import RotaryPositions
 from transformer.translator import Translator
 
 __all__ = [

@@ -18,9 +18,8 @@ from transformer.data.batches import Batch, batches_by_length, collate
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
-from transformer.decode.beam import MAX_ALPHA
 from transformer.decode.controls import DecodingError
-from transformer.decode.steps import decoding
+from transformer.decode.search import MAX_ALPHA, decoding
 from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
 from transformer.model import Transformer

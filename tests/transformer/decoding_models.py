@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
+import math
 from typing import Any
 
 import numpy as np
 
 import minigrad
+from minigrad import functional as F
+from minigrad import nn
 
 from transformer import Transformer, TransformerConfig
-from transformer.decode import Hypothesis
 
 PAD, BOS, EOS = 0, 1, 2
 LETTERS = (3, 4, 5)  # the target's ordinary tokens
@@ -47,36 +48,54 @@ def trimmed(source: np.ndarray) -> np.ndarray:
     return source[None, :np.count_nonzero(source)]
 
 
-def next_log_probabilities(model: Transformer, source: np.ndarray, prefixes: list[list[int]]) -> np.ndarray:
-    """log P(token | prefix, source) for prefixes of one length, without cache: (prefixes, V)."""
-    sources, target = np.repeat(trimmed(source), len(prefixes), axis=0), [[BOS, *prefix] for prefix in prefixes]
-    with minigrad.no_grad():
-        logits = model.eval()(sources, target).numpy()[:, -1].astype(np.float64)
-    shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+def controlled(logits, ids, added, end, prefix=(), min_length=0, repetition_penalty=1.0, no_repeat_ngram_size=0):
+    """The log-probabilities after the tokens `ids`, token by token, of logits (V,); as Hugging Face's processors do."""
+    logits = [float(x) for x in logits]
+    for token in set(ids):
+        logits[token] = logits[token] / repetition_penalty if logits[token] > 0 else logits[token] * repetition_penalty
+    row = F.log_softmax(np.array(logits))
+    n = no_repeat_ngram_size
+    for token in range(len(row)):
+        seen = {tuple(ids[i:i + n]) for i in range(len(ids) - n + 1)}
+        repeats = n > 0 and (*ids, token)[-n:] in seen
+        too_early = token == end and added < min_length
+        if (added < len(prefix) and token != prefix[added]) or (added >= len(prefix) and (repeats or too_early)):
+            row[token] = -np.inf
+    return row
 
 
-def all_translations(model: Transformer, source: np.ndarray, max_length: int) -> dict[tuple[int, ...], float]:
-    """The log-probability of every translation of one source: tuples that end in EOS, or have `max_length` letters."""
-    found: dict[tuple[int, ...], float] = {}
-    known = {(): 0.0}
-    for length in range(max_length):
-        prefixes = list(itertools.product(LETTERS, repeat=length))
-        following = next_log_probabilities(model, source, [list(prefix) for prefix in prefixes])
-        for prefix, row in zip(prefixes, following, strict=True):
-            found[(*prefix, EOS)] = known[prefix] + row[EOS]
-            known |= {(*prefix, letter): known[prefix] + row[letter] for letter in LETTERS}
-    return found | {prefix: value for prefix, value in known.items() if len(prefix) == max_length}
+def following(model, source, prefixes, **options):
+    """log P(token | prefix, source), after the options, for prefixes of one length: a row (V,) for each."""
+    with minigrad.no_grad(), nn.evaluating():
+        logits = model(np.repeat(trimmed(source), len(prefixes), axis=0), [[BOS, *ids] for ids in prefixes])
+    return [controlled(row, ids, len(ids), EOS, **options)
+            for row, ids in zip(logits.numpy()[:, -1], prefixes, strict=True)]
 
 
-def plain_greedy(model, source, max_length) -> Hypothesis:
-    """One sentence, one token at a time, everything computed anew at each step."""
-    ids, total = [], 0.0
-    while len(ids) < max_length:
-        row = next_log_probabilities(model, source, [ids])[0]
-        token = max((EOS, *LETTERS), key=lambda t: row[t])
-        total += row[token]
-        if token == EOS:
-            return Hypothesis(ids, total, total, True)
-        ids.append(token)
-    return Hypothesis(ids, total, total, False)
+def normalised(log_probability: float, tokens: int, alpha: float) -> float:
+    """Wu et al. 2016, equation 14, written out once more; `tokens` counts end-of-sentence."""
+    return log_probability / ((5 + tokens) ** alpha / (5 + 1) ** alpha)
+
+
+def plain_beam(model, source, size, num_best, max_length, alpha, following_of=following):
+    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first.
+
+    `following_of` gives the log-probabilities of what follows some ids, as `following` does.
+    """
+    beam, done = [((), 0.0)], []
+    for length in range(1, max_length + 1):
+        if not beam:
+            break
+        rows = following_of(model, source, [list(ids) for ids, _ in beam])
+        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, rows, strict=True)
+                      for token in (EOS, *LETTERS) if row[token] > -math.inf]
+        candidates.sort(key=lambda candidate: -candidate[1])
+        beam = []
+        for ids, total in candidates[:size]:
+            if ids[-1] == EOS:
+                done.append((ids[:-1], normalised(total, length, alpha), True))
+            else:
+                beam.append((ids, total))
+    done.sort(key=lambda hypothesis: -hypothesis[1])
+    cut_off = [(ids, normalised(total, len(ids), alpha), False) for ids, total in beam]
+    return (done + cut_off)[:num_best]

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from transformer import Transformer, TransformerConfig
-from transformer.decode import greedy
-from transformer.decode.beam import Search
-from transformer.decode.steps import decoding, translation
+from transformer.decode import beam_search, greedy
+from transformer.decode.search import Search
 
 FOLDER = Path(__file__).parents[2].parent / "shared" / "models" / "aren"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"the model {FOLDER.name} is not beside the repository")
@@ -74,15 +73,15 @@ def test_logits(model, cases):
         np.testing.assert_allclose(logits[known], expected[known], rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def test_greedy_and_beam_search(model, cases):
+def test_greedy_and_beam_search(model, cases, monkeypatch):
     """All names in one batch; this model's sources do not end in end-of-sentence."""
     characters = json.loads((FOLDER / "reference.json").read_text(encoding="utf-8"))["target_vocab"]
     sources = np.full((len(cases), max(len(case["source_ids"]) for case in cases)), PAD)
     for row, case in zip(sources, cases, strict=True):
         row[:len(case["source_ids"])] = case["source_ids"]
-    with decoding(model):  # there scores are means
-        best_two = Search(translation(model, sources), 4, 2, lambda log_p, length: log_p / length).results()
-    found = zip(greedy(model, sources), best_two, cases, strict=True)
+    singles = greedy(model, sources)
+    monkeypatch.setattr(Search, "score", lambda search, log_p, length: log_p / length)  # there scores are means
+    found = zip(singles, beam_search(model, sources, 4, 2), cases, strict=True)
     for best, hypotheses, case in found:
         assert best.ids == case["greedy_ids"]
         assert best.log_probability / (len(best.ids) + 1) == pytest.approx(case["greedy_score"], abs=TOLERANCE)

@@ -1,7 +1,4 @@
-"""Multi-head attention: masks, weights, dropout, and the identities that hold for every attention.
-
-The formula itself is in by_hand.py and, as PyTorch computes it, in test_pytorch.py.
-"""
+"""Attention and grouped-query attention by the dense formula; their gradients are in test_models.py."""
 
 import numpy as np
 import pytest
@@ -9,106 +6,102 @@ import pytest
 import minigrad
 from minigrad import Tensor
 
-from tests.transformer.differences import check_gradients, one_direction
+from tests.transformer.test_rotary import by_complex_numbers
 from tests.transformer.tiny import jitter
-from transformer import MultiHeadAttention, causal_mask, padding_mask
+from transformer import GroupedQueryAttention, MultiHeadAttention, RotaryPositions, causal_mask, padding_mask
 
-BATCH, QUERIES, KEYS, FEATURES, HEADS = 2, 4, 5, 8, 2
-LENGTHS = np.array([5, 3])  # real keys in each sentence
-REAL = padding_mask((np.arange(KEYS) < LENGTHS[:, None]).astype(int))  # (B, 1, 1, S)
-CAUSAL = causal_mask(QUERIES)
-SELF_MASK = REAL[..., :QUERIES] & CAUSAL
+BATCH, QUERIES, KEYS, FEATURES, HEADS = 2, 3, 5, 12, 4
+# The second sentence has 3 real keys; the queries are the last of the keys.
+MASK = padding_mask((np.arange(KEYS) < np.array([[5], [3]])).astype(int)) & causal_mask(QUERIES, KEYS)
+OPTIONS = [
+    {"num_kv_heads": 2}, {"num_kv_heads": 1, "bias": False},
+    {"num_kv_heads": 2, "head_dim": 4, "bias": ("query", "value", "output")},
+    {"num_kv_heads": 2, "head_dim": 6, "rotary": RotaryPositions()},
+    {"head_dim": 8, "rotary": RotaryPositions(100.0, "interleaved", 4)},
+]
 
 
-def made(dropout=0.0, device="cpu"):
+def made(device="cpu", dtype=np.float64, **options):
     with minigrad.random.fork(1):
-        module = MultiHeadAttention(FEATURES, HEADS, dropout)
+        module = GroupedQueryAttention(FEATURES, HEADS, **options)
     jitter(module)
-    return module.to(device, np.float64)
+    return module.to(device, dtype)
 
 
-def sequence(length, seed=0, requires_grad=False, device="cpu"):
-    rng = np.random.default_rng(seed)
-    return Tensor(rng.standard_normal((BATCH, length, FEATURES)), device=device, requires_grad=requires_grad)
+def inputs(device="cpu"):
+    rng = np.random.default_rng(2)
+    return [Tensor(rng.standard_normal((BATCH, length, FEATURES)), device=device)
+            for length in (QUERIES, KEYS, KEYS)]
 
 
-def weighted_sum(out, seed=9):
-    """A scalar in which every output counts differently."""
-    return (out * Tensor(np.random.default_rng(seed).standard_normal(out.shape), device=out.device)).sum()
+def projected(linear, x):
+    y = x @ linear.weight.numpy().T
+    return y if linear.bias is None else y + linear.bias.numpy()
 
 
-def cross_inputs(requires_grad=False, device="cpu"):
-    """Query, key and value from three different places."""
-    return [sequence(n, seed, requires_grad, device) for n, seed in ((QUERIES, 1), (KEYS, 2), (KEYS, 3))]
+def by_hand(module, query, key, value, mask):
+    """Head by head, for each sentence and query, of NumPy arrays."""
+    queries, keys, values = (projected(linear, x) for linear, x in (
+        (module.query, query), (module.key, key), (module.value, value)))
+    dim, shared, rotary = module.head_dim, module.num_heads // module.num_kv_heads, module.rotary
+    contexts = np.zeros(queries.shape)
+    for b, h in np.ndindex(len(query), module.num_heads):
+        mine, theirs = slice(h * dim, (h + 1) * dim), slice(h // shared * dim, (h // shared + 1) * dim)
+        q, k = queries[b, :, mine], keys[b, :, theirs]
+        if rotary is not None:
+            turn = rotary.base, rotary.layout, rotary.features or dim
+            q = by_complex_numbers(q, np.arange(len(k) - len(q), len(k)), *turn)
+            k = by_complex_numbers(k, np.arange(len(k)), *turn)
+        for t in range(len(q)):
+            scores = np.where(mask[b, 0, t], np.exp(k @ q[t] / np.sqrt(dim)), 0)
+            contexts[b, t, mine] = scores / scores.sum() @ values[b, :, theirs]
+    return projected(module.output, contexts)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_the_formula(options, device):
+    module = made(device, **options)
+    named = {"bias": True, **options}["bias"]
+    assert [name for name in ("query", "key", "value", "output") if getattr(module, name).bias is not None] == [
+        name for name in ("query", "key", "value", "output") if named is True or (named and name in named)]
+    expected = by_hand(module.to("cpu"), *(x.numpy() for x in inputs()), MASK)
+    module.to(device)
+    np.testing.assert_allclose(module(*inputs(device), MASK).numpy(), expected, rtol=0, atol=1e-12)
 
 
 def test_asking_for_the_weights_changes_nothing_but_the_last_bits_and_gives_weights_before_dropout():
-    module = made(dropout=0.5)
-    inputs = cross_inputs()
+    with minigrad.random.fork(1):
+        module = MultiHeadAttention(FEATURES, HEADS, 0.5).to(dtype=np.float64)
     with minigrad.random.fork(2):
-        plain = module(*inputs, REAL)
+        plain = module(*inputs(), MASK)
     with minigrad.random.fork(2):
-        out, weights = module(*inputs, REAL, return_weights=True)
+        out, weights = module(*inputs(), MASK, return_weights=True)
     np.testing.assert_allclose(out.numpy(), plain.numpy(), rtol=0, atol=1e-14)
     assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
     np.testing.assert_allclose(weights.numpy().sum(axis=-1), 1, rtol=0, atol=1e-14)
-    assert (weights.numpy()[1, ..., LENGTHS[1]:] == 0).all()
-    np.testing.assert_array_equal(weights.numpy(), module.eval()(*inputs, REAL, return_weights=True)[1].numpy())
+    assert (weights.numpy()[np.broadcast_to(~MASK, weights.shape)] == 0).all()
+    np.testing.assert_array_equal(weights.numpy(), module.eval()(*inputs(), MASK, return_weights=True)[1].numpy())
 
 
-def test_heads_that_do_not_divide_the_features_are_refused():
-    with pytest.raises(ValueError, match=r"d_model \(8\).*num_heads \(3\)"):
-        MultiHeadAttention(8, 3)
+def test_weights_are_dropped_as_in_multi_head_attention():
+    plain, ours = MultiHeadAttention(FEATURES, HEADS, 0.4).to(dtype=np.float64), made(dropout=0.4)
+    plain.load_state_dict(ours.state_dict())
+    for training in (True, False):
+        results = []
+        for module in (plain, ours):
+            with minigrad.random.fork(3):
+                results.append(module.train(training)(*inputs(), MASK).numpy())
+        np.testing.assert_allclose(*results, rtol=0, atol=1e-13)
 
 
-def test_gradients_flow_through_weights_that_were_returned(computing_device):
-    module = made(dropout=0.3, device=computing_device)
-    inputs = cross_inputs(requires_grad=True, device=computing_device)
-    names = dict(zip(("query", "key", "value"), inputs, strict=True))
-
-    def loss():
-        out, weights = module(*inputs, REAL, return_weights=True)
-        return weighted_sum(out) + weighted_sum(weights)
-
-    check_gradients(loss, {**names, **dict(module.named_parameters())}, one_direction)
-
-
-@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-def test_a_query_that_may_attend_to_nothing_gives_zero_and_zero_gradient(fused, device):
-    module = made(device=device)
-    query, key, value = cross_inputs(requires_grad=True, device=device)
-    mask = np.array([True, False])[:, None, None, None] & np.ones((QUERIES, KEYS), bool)
-    with minigrad.fused(fused):
-        out, weights = module(query, key, value, mask, return_weights=True)
-        np.testing.assert_array_equal(weights.numpy()[1], 0)
-        np.testing.assert_array_equal(out.numpy()[1], np.broadcast_to(module.output.bias.numpy(), (QUERIES, FEATURES)))
-        weighted_sum(module(query, key, value, mask)).backward()
-    for tensor in (query, key, value):
-        np.testing.assert_array_equal(tensor.grad.numpy()[1], 0)
-        assert abs(tensor.grad.numpy()[0]).max() > 0
-    assert all(np.isfinite(p.grad.numpy()).all() for p in module.parameters())
-
-
-@pytest.mark.parametrize(("kind", "dropout"), [("self", 0.0), ("cross", 0.4)])
-def test_rows_of_the_score_gradient_sum_to_zero(kind, dropout):
-    module, inner = made(dropout), {}
-
-    def keep(name, tensor):
-        if tensor.requires_grad:
-            tensor.retain_grad()
-        inner[name] = tensor
-        return tensor
-
-    inputs, mask = (cross_inputs(), REAL) if kind == "cross" else ([sequence(QUERIES)] * 3, SELF_MASK)
-    with minigrad.tapping(keep), minigrad.random.fork(3):
-        weighted_sum(module(*inputs, mask)).backward()
-    gradient = inner["scaled"].grad.numpy()
-    assert abs(gradient).max() > 1e-2
-    np.testing.assert_allclose(gradient.sum(axis=-1), 0, rtol=0, atol=1e-15 * gradient.shape[-1])
-    left, right = ((inner[name].numpy() * inner[name].grad.numpy()).sum(axis=-1) for name in ("weights", "context"))
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-14)  # Σⱼ Aᵢⱼ dAᵢⱼ = dOᵢ · Oᵢ
-    masked = ~np.broadcast_to(mask, gradient.shape)
-    assert abs(inner["weights"].grad.numpy()[masked]).max() > 1e-2
-    for name in ("scaled", "scores", "masked"):
-        assert (inner[name].grad.numpy()[masked] == 0).all(), name
-    assert abs(module.key.bias.grad.numpy()).max() < 1e-14
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: MultiHeadAttention(8, 3), r"d_model \(8\).*num_heads \(3\)"),
+    (lambda: GroupedQueryAttention(12, 4, 3), r"num_heads \(4\) must be a multiple of num_kv_heads \(3\)"),
+    (lambda: GroupedQueryAttention(12, 5), r"d_model \(12\) must be a multiple of num_heads \(5\), or head_dim"),
+    (lambda: GroupedQueryAttention(12, 4, bias=("keys",)), r"bias must be True, False or names .*, got \('keys',\)"),
+    (lambda: made(head_dim=6, rotary=RotaryPositions())(*(inputs()[place] for place in (1, 0, 0))),
+     "5 queries cannot be the last of 3 keys"),
+])
+def test_what_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

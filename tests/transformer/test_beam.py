@@ -1,74 +1,94 @@
-"""Beam search against exhaustive search, and against a plain beam that never stops early."""
+"""Greedy decoding and beam search, with every option, against a plain beam and against exhaustive search."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
+import minigrad
+
 from tests.transformer.decoding_models import (
     EOS,
     LETTERS,
-    all_translations,
-    next_log_probabilities,
+    PAD,
+    following,
+    normalised,
     peaked_model,
+    plain_beam,
     prefer,
     random_sources,
+    trimmed,
 )
-from transformer.decode import beam_search, greedy
-from transformer.decode.controls import OFF
-from transformer.decode.steps import Steps
+from transformer.data.batches import trimmed as trimmed_batch
+from transformer.decode import beam, beam_search, greedy
+from transformer.decode.controls import DecodingError
+from transformer.decode.search import Search
+
+OPTIONS = [
+    {}, {"alpha": 0.0}, {"alpha": 1.0},
+    {"min_length": 3}, {"min_length": 9}, {"repetition_penalty": 1.8}, {"repetition_penalty": 0.6},
+    {"no_repeat_ngram_size": 1}, {"no_repeat_ngram_size": 2}, {"no_repeat_ngram_size": 3},
+    {"prefix": [4, 3]}, {"prefix": [[4], [], [3, 3, 3], [5, 4], [3]]},
+    {"prefix": [3, 3, 3], "min_length": 5, "repetition_penalty": 1.3, "no_repeat_ngram_size": 2},
+]
 
 
-def shapes_of_steps(monkeypatch) -> list[tuple[int, int]]:
-    """A list that will get (sentences, hypotheses of each) for every step from now on."""
-    shapes, original = [], Steps.logits
-    monkeypatch.setattr(Steps, "logits", lambda steps: shapes.append(steps.ids.shape[:2]) or original(steps))
-    return shapes
+WAYS = {
+    "greedy": lambda model, source, **options: [[h] for h in greedy(model, source, **options)],
+    "beam": lambda model, source, **options: beam_search(model, source, 3, 2, **options),
+}
+every_way = pytest.mark.parametrize("decode", WAYS.values(), ids=WAYS.keys())
 
 
-ALPHAS = [0.0, 0.6, 1.0]
-every_alpha = pytest.mark.parametrize("alpha", ALPHAS)
+# --- Against others -------------------------------------------------------------------------------
 
 
-def normalised(log_probability: float, tokens: int, alpha: float) -> float:
-    """Wu et al. 2016, equation 14, written out once more; `tokens` counts end-of-sentence."""
-    return log_probability / ((5 + tokens) ** alpha / (5 + 1) ** alpha)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(("size", "num_best"), [(1, 1), (3, 2), (5, 5)])
+def test_translations_are_those_of_a_plain_beam(options, size, num_best):
+    """Which goes on to the end, sentence by sentence. In a batch, whose sentences end at different steps, as alone."""
+    for seed in (1, 4):
+        model, sources = prefer(peaked_model(seed, sharpness=3.0), eos=-1.0), random_sources(seed)
+        found = beam_search(model, sources, size, num_best, 9, **options)
+        for row, (hypotheses, source) in enumerate(zip(found, sources, strict=True)):
+            own = dict(options)
+            if np.ndim(own.get("prefix", [0])[0]) or own.get("prefix", [0])[0] == []:
+                own["prefix"] = own["prefix"][row]
+            [alone] = beam_search(model, trimmed(source), size, num_best, 9, **own)
+            assert [h.ids for h in alone] == [h.ids for h in hypotheses]
+            alpha = own.pop("alpha", 0.6)
+            expected = plain_beam(model, source, size, num_best, 9, alpha, partial(following, **own))
+            assert [(tuple(h.ids), h.finished) for h in hypotheses] == [(ids, ended) for ids, _, ended in expected]
+            np.testing.assert_allclose([h.score for h in hypotheses], [score for _, score, _ in expected], rtol=1e-9)
+        if size == 1 and "alpha" not in options:
+            singles = greedy(model, sources, 9, **options)
+            assert [h.ids for h in singles] == [h.ids for [h] in found]
+            assert all(h.score == h.log_probability for h in singles)
 
 
-# --- Against exhaustive search --------------------------------------------------------------------
-
-
-@every_alpha
+@pytest.mark.parametrize(("options", "ended", "cut_off"), [
+    ({"alpha": 0.0}, 121, 243), ({"alpha": 0.6}, 121, 243), ({"alpha": 1.0}, 121, 243),
+    ({"alpha": 0.0, "no_repeat_ngram_size": 2, "min_length": 2, "prefix": [3]}, 31, 42)], ids=str)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_wide_beam_finds_what_exhaustive_search_finds(seed, alpha):
-    """121 translations end within five tokens; the beam is wide enough to lose none of them."""
-    model, sources = prefer(peaked_model(seed, sharpness=4.0), eos=-1.0), random_sources(seed, (4, 1))
-    found = beam_search(model, sources, beam_size=400, num_best=10, max_length=5, alpha=alpha)
-    for hypotheses, source in zip(found, sources, strict=True):
-        everything = [(normalised(value, len(ids), alpha), ids, value)
-                      for ids, value in all_translations(model, source, 5).items() if ids[-1] == EOS]
-        assert len(everything) == 121
-        expected = sorted(everything, reverse=True)[:10]
-        assert [(*h.ids, EOS) for h in hypotheses] == [ids for _, ids, _ in expected]
-        np.testing.assert_allclose([h.score for h in hypotheses], [score for score, _, _ in expected], rtol=1e-9)
-        np.testing.assert_allclose([h.log_probability for h in hypotheses], [v for _, _, v in expected], rtol=1e-9)
-        assert all(h.finished for h in hypotheses)
-
-
-@every_alpha
-def test_those_cut_off_come_after_those_that_ended(alpha):
-    """More are asked for than can end: 121 that do, by score, and then those of five letters, by theirs."""
-    model, source = peaked_model(0, sharpness=3.0), random_sources(0, (4,))
-    (found,) = beam_search(model, source, 400, num_best=150, max_length=5, alpha=alpha)
-    everything = all_translations(model, source[0], 5)
-    assert len(everything) == 121 + 243
-    cut_off = sorted(((normalised(value, 5, alpha), ids)
-                      for ids, value in everything.items() if ids[-1] != EOS), reverse=True)[:29]
-    assert [h.finished for h in found] == [True] * 121 + [False] * 29
-    assert [tuple(h.ids) for h in found[121:]] == [ids for _, ids in cut_off]
-    np.testing.assert_allclose([h.score for h in found[121:]], [score for score, _ in cut_off], rtol=1e-9)
-    for part in (found[:121], found[121:]):
-        assert [h.score for h in part] == sorted((h.score for h in part), reverse=True)
+def test_a_wide_beam_finds_what_exhaustive_search_finds(seed, options, ended, cut_off):
+    """All that end within five tokens, by score; and after them those that are cut off, by theirs."""
+    own = dict(options)
+    alpha, model = own.pop("alpha"), prefer(peaked_model(seed, sharpness=3.0), eos=-1.0)
+    for source in random_sources(seed, (4, 1)):
+        texts, expected = [((), 0.0)], {True: [], False: []}
+        for length in range(1, 6):
+            rows = following(model, source, [list(ids) for ids, _ in texts], **own)
+            expected[True] += [(normalised(total + row[EOS], length, alpha), ids)
+                               for (ids, total), row in zip(texts, rows, strict=True) if row[EOS] > -math.inf]
+            texts = [((*ids, letter), total + row[letter]) for (ids, total), row in zip(texts, rows, strict=True)
+                     for letter in LETTERS if row[letter] > -math.inf]
+        expected[False] = [(normalised(total, 5, alpha), ids) for ids, total in texts]
+        assert (len(expected[True]), len(expected[False])) == (ended, cut_off)
+        expected = [(*pair, finished) for finished, pairs in expected.items() for pair in sorted(pairs, reverse=True)]
+        [found] = beam_search(model, trimmed(source), 400, 150, 5, **options)
+        assert [(tuple(h.ids), h.finished) for h in found] == [(ids, finished) for _, ids, finished in expected][:150]
+        np.testing.assert_allclose([h.score for h in found], [score for score, *_ in expected][:150], rtol=1e-9)
 
 
 def test_a_constant_added_to_the_logits_changes_nothing():
@@ -80,50 +100,20 @@ def test_a_constant_added_to_the_logits_changes_nothing():
         np.testing.assert_allclose([h.score for h in new], [h.score for h in old], rtol=1e-9)
 
 
-# --- Narrow beams ---------------------------------------------------------------------------------
+# --- When a search ends ---------------------------------------------------------------------------
 
 
-def plain_beam(model, source, size, num_best, max_length, alpha, following_of=next_log_probabilities):
-    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first.
-
-    `following_of` gives the log-probabilities of what follows some ids, as `next_log_probabilities` does.
-    """
-    beam, done = [((), 0.0)], []
-    for length in range(1, max_length + 1):
-        if not beam:
-            break
-        following = following_of(model, source, [list(ids) for ids, _ in beam])
-        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, following, strict=True)
-                      for token in (EOS, *LETTERS) if row[token] > -math.inf]
-        candidates.sort(key=lambda candidate: -candidate[1])
-        beam = []
-        for ids, total in candidates[:size]:
-            if ids[-1] == EOS:
-                done.append((ids[:-1], normalised(total, length, alpha), True))
-            else:
-                beam.append((ids, total))
-    done.sort(key=lambda hypothesis: -hypothesis[1])
-    cut_off = [(ids, normalised(total, len(ids), alpha), False) for ids, total in beam]
-    return (done + cut_off)[:num_best]
-
-
-@every_alpha
-@pytest.mark.parametrize(("size", "num_best"), [(1, 1), (3, 2), (5, 5)])
-def test_stopping_early_loses_nothing(size, num_best, alpha):
-    """The batched beam with cache and early stopping gives what a beam gives that goes on to the end."""
-    for seed in (1, 4):
-        model, sources = prefer(peaked_model(seed), eos=-1.5), random_sources(seed)
-        found = beam_search(model, sources, size, num_best, 9, alpha)
-        for hypotheses, source in zip(found, sources, strict=True):
-            expected = plain_beam(model, source, size, num_best, 9, alpha)
-            assert [(tuple(h.ids), h.finished) for h in hypotheses] == [(ids, ended) for ids, _, ended in expected]
-            np.testing.assert_allclose([h.score for h in hypotheses], [score for _, score, _ in expected], rtol=1e-9)
+def shapes_of_steps(monkeypatch) -> list[tuple[int, int]]:
+    """A list that will get (sentences, hypotheses of each) for every step from now on."""
+    shapes, original = [], Search.logits
+    monkeypatch.setattr(Search, "logits", lambda steps: shapes.append(steps.ids.shape[:2]) or original(steps))
+    return shapes
 
 
 def test_a_search_ends_when_nothing_can_win_any_more(monkeypatch):
     """The first step all but ends the sentence: what is open then cannot catch up, however long it may become."""
     model, steps = prefer(peaked_model(0), eos=60.0), shapes_of_steps(monkeypatch)
-    for alpha in ALPHAS:
+    for alpha in (0.0, 0.6, 1.0):
         steps.clear()
         beam_search(model, random_sources(0), 4, 1, 20, alpha)
         assert steps == [(5, 1)], alpha  # one step of five sentences
@@ -137,14 +127,14 @@ def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, alpha, 
     the letter's score is still below that of the end; the search must not stop there.
     """
     first, middle, last = [0.55, 0.22, 0.13, 0.1], [0.001, 0.997, 0.001, 0.001], [0.997, 0.001, 0.001, 0.001]
-    following, computed = iter([first, *[middle] * 7, last, *[middle] * 31]), Steps.logits
+    following, computed = iter([first, *[middle] * 7, last, *[middle] * 31]), Search.logits
 
     def logits(steps):
         computed(steps)  # which fills the cache
         return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.ids.shape[0] * steps.ids.shape[1], 1))
 
     model = peaked_model(0)
-    monkeypatch.setattr(Steps, "logits", logits)
+    monkeypatch.setattr(Search, "logits", logits)
     ((found,),) = beam_search(model, [[3, EOS]], 2, 1, max_length=20, alpha=alpha)
     assert found.ids == ([3] * 8 if wins == "long" else [])
     assert found.finished
@@ -158,38 +148,108 @@ def test_finished_sentences_leave_the_batch(monkeypatch):
     assert len(set(shapes)) > 1
 
 
-# --- The length penalty ---------------------------------------------------------------------------
+@every_way
+def test_default_max_length_follows_the_sentence(decode):
+    """Twice its tokens, end-of-sentence included, plus ten: without its padding, and no more than the positions."""
+    model, sources = prefer(peaked_model(0), eos=-100.0), random_sources(0, (5, 2, 17))
+    for row, limit in zip(decode(model, sources), (22, 16, 40), strict=True):
+        assert {len(h.ids) for h in row} == {limit}
+        assert not any(h.finished for h in row)
+    for options, length in (({"min_length": 30}, 30), ({"prefix": [3] * 25}, 25)):  # or as long as these ask
+        assert len(decode(prefer(peaked_model(0), eos=30.0), sources[1:2], **options)[0][0].ids) == length
 
 
-def test_the_length_penalty_favours_longer_translations():
-    """A sign error would favour shorter ones. The beam is exhaustive, so that only the ranking differs."""
-    lengths = np.array([[
-        [len(hypotheses[0].ids) for hypotheses in
-         beam_search(peaked_model(seed, sharpness=2.0), random_sources(seed), 400, 1, 5, alpha)]
-        for seed in range(3)] for alpha in (0.0, 0.6, 1.0, 3.0)])
-    assert (np.diff(lengths, axis=0) >= 0).all()
-    assert lengths[0].sum() < lengths[-1].sum()
+# --- What holds for every way ---------------------------------------------------------------------
 
 
-# --- Pieces and mistakes --------------------------------------------------------------------------
+@every_way
+def test_padding_and_begin_of_sentence_are_never_produced(decode):
+    model = prefer(peaked_model(0), pad=30.0, bos=30.0)
+    for [hypothesis, *_] in decode(model, random_sources(0), max_length=6):
+        assert set(hypothesis.ids) <= set(LETTERS)
+        assert hypothesis.log_probability < -20  # P is the model's, which gives nearly everything to those two
 
 
 def test_the_smaller_id_comes_first_and_what_never_comes_last(monkeypatch):
     logits = np.array([[0.5, 1e4, 2.0, 2.0], [-1.0, 3.0, -math.inf, 1.0]])
-    monkeypatch.setattr(Steps, "logits", lambda steps: logits)
-    tokens, values = Steps(peaked_model(0), None, np.zeros((2, 1), int), (), np.full(2, 9), 2, [0, 1], OFF
-                           ).most_probable(9)
+    monkeypatch.setattr(Search, "logits", lambda steps: logits)
+    tokens, values = Search(peaked_model(0), None, np.zeros((2, 1), int), {}, np.full(2, 9), 2, [0, 1], size=9
+                            )._candidates()
     assert tokens[:, 0, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
     np.testing.assert_allclose(values[0, 0, :2], 2 - 1e4, rtol=1e-14)
     assert (values[1, 0, 1:] == -math.inf).all()
 
 
-@pytest.mark.parametrize(("arguments", "error", "message"), [
-    ({"beam_size": 0}, ValueError, "beam_size .* 0"),
-    ({"beam_size": 2, "num_best": 3}, ValueError, "beam of 2 .* 3 best"),
-    ({"beam_size": 2, "alpha": -0.1}, ValueError, "alpha .* -0.1"),
-    ({"beam_size": 2, "alpha": math.nan}, ValueError, "alpha .* nan"),
+@every_way
+def test_evaluation_mode_for_decoding_only(decode):
+    model, sources = peaked_model(0, dropout=0.5), random_sources(0)
+    model.train()
+    model.encoder.eval()  # someone froze a part
+    modes = [module.training for module in model.modules()]
+    found = decode(model, sources)
+    assert [module.training for module in model.modules()] == modes
+    assert minigrad.is_grad_enabled()
+    assert found == decode(model.eval(), sources)
+    with pytest.raises(ValueError, match="positions"):
+        decode(model.train(), sources, max_length=1000)
+    assert all(module.training for module in model.modules())
+    assert [decode(model, np.zeros((0, length), np.int64)) for length in (4, 0)] == [[], []]
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_threads_divide_the_batch(name, monkeypatch):
+    """Sentences of like length go together, with their prefixes, and come back in their order; no token is lost."""
+    model, sources = prefer(peaked_model(4), eos=-2.0), random_sources(4, (*range(1, 19), 3, 1, 9, 2))
+    prefixes = [[letter] * (row % 3) for row, letter in enumerate(np.resize(LETTERS, len(sources)))]
+    for given, shapes in ((sources, [(6, 19), (16, 13)]), (np.insert(sources, 1, PAD, axis=1), [(6, 20), (16, 14)])):
+        widths = []
+        monkeypatch.setattr(beam, "trimmed", lambda *ids, widths=widths: (
+            widths.append((out := trimmed_batch(*ids)).shape) or out))
+        expected = [[h for h, *_ in WAYS[name](model, given, prefix=prefixes)]]
+        with minigrad.parallel.threads(2):
+            expected.append([h for h, *_ in WAYS[name](model, given, prefix=prefixes)])
+        assert sorted(widths[1:]) == shapes
+        one, two = expected
+        assert [h.ids for h in one] == [h.ids for h in two]
+        np.testing.assert_allclose([h.score for h in one], [h.score for h in two], rtol=1e-12)
+        assert all(h.ids[:len(prefix)] == prefix for h, prefix in zip(one, prefixes, strict=True))
+
+
+@every_way
+def test_options_that_are_off_change_no_bit(decode):
+    model, sources = peaked_model(1, dtype=np.float32), random_sources(1)
+    off = {"prefix": [[]] * 5, "min_length": 0, "repetition_penalty": 1, "no_repeat_ngram_size": 0}
+    assert decode(model, sources, **off) == decode(model, sources)
+
+
+# --- Mistakes -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("source", "options", "error", "message"), [
+    *((None, options, ValueError, message) for options, message in (
+        ({"beam_size": 0}, "beam_size .* 0"), ({"num_best": 3}, "beam of 2 .* 3 best"),
+        ({"alpha": -0.1}, "alpha .* -0.1"), ({"alpha": math.nan}, "alpha .* nan"),
+        ({"max_length": 41}, "max_length 41 .* 40 positions"),
+        ({"prefix": [[3], [4], [5]]}, "a prefix for each of the 2 sentences expected, got 3"),
+        *(({"prefix": [3, token]}, "prefix 0 has padding, or the beginning or the end") for token in (0, 1, 2)),
+        ({"min_length": -1}, "min_length must be at least 0"),
+        ({"repetition_penalty": 0}, "repetition_penalty must be at least 0.001, got 0"),
+        ({"repetition_penalty": math.inf}, "at most 1000"),
+        ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size must be at least 0"))),
+    (None, {"prefix": [3, 6]}, IndexError, "prefix: id 6 is out of range"),
+    (None, {"prefix": [0.5]}, TypeError, "prefix must be integers"),
+    (None, {"prefix": np.ma.masked_equal([3, 4], 4)}, TypeError, "masked"),
+    (None, {"min_length": 2.5}, TypeError, "min_length must be an integer"),
+    (None, {"min_lenght": 4}, TypeError, "no option min_lenght; .* min_length, rep"),
+    (None, {"prefix": [3] * 8, "max_length": 7}, DecodingError, "8 tokens is more than the greatest length, 7"),
+    (None, {"min_length": 41}, DecodingError, "41 tokens is more than the greatest length, 40"),
+    (None, {"min_length": 4, "no_repeat_ngram_size": 1}, DecodingError, "no token may follow; lower min_length"),
+    ([3, 4, EOS], {}, ValueError, r"\(batch, length\)"),
+    ([[3, 9, EOS]], {}, IndexError, "id 9"),
+    (np.zeros((2, 0), np.int64), {}, ValueError, "row 0 .* no tokens"),
+    ([[3] * 40 + [EOS]], {}, ValueError, "41 tokens .* 40 positions"),
 ], ids=str)
-def test_mistakes(arguments, error, message):
+def test_mistakes(source, options, error, message):
     with pytest.raises(error, match=message):
-        beam_search(peaked_model(0), [[3, EOS]], **arguments)
+        beam_search(peaked_model(0), random_sources(0, (5, 2)) if source is None else source,
+                    **{"beam_size": 2} | options)

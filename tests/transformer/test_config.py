@@ -40,7 +40,7 @@ def test_base_is_the_papers_base_model_and_the_others_follow_the_same_arithmetic
         ({"d_model": 9, "num_heads": 3}, ValueError, "got 9"),
         ({"dropout": float("nan")}, ValueError, "got nan"),
         ({"norm": "middle"}, ValueError, "must be one of pre, post, got 'middle'"),
-        ({"first_position": 2}, ValueError, "must be 0 or 1, got 2"),
+        ({"first_position": 2}, ValueError, "must be one of 0, 1, got 2"),
         ({"layer_norm_eps": 0.0}, ValueError, "must be positive"),
         ({"share_embeddings": True, "target_vocab_size": 12}, ValueError, "11 and 12"),
         ({"tie_output": True, "output_bias": True}, ValueError, "exclude each other"),

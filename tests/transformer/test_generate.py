@@ -1,31 +1,29 @@
 """Continuing prompts with a decoder-only model, held to what follows from the logits of whole texts."""
 
-import itertools
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
 
 import minigrad
-from minigrad import functional as F
 from minigrad import nn
 
-from tests.transformer.test_beam import normalised
-from tests.transformer.test_language_model import language_model
+from tests.transformer.decoding_models import EOS, LETTERS, controlled, plain_beam
+from tests.transformer.models import language_model
+from tests.transformer.test_beam import OPTIONS
 from tests.transformer.test_sampling import fits
-from tests.transformer.tiny import tiny_model
-from transformer import generate
-from transformer.decode import stream
+from transformer.decode import generate, stream
+from transformer.decode.controls import DecodingError
 from transformer.finite import NotFinite
 
 PROMPTS = [[5, 3, 9], [4], [8, 8, 1], [2, 7], [1, 2, 3, 4, 5]]
-END, LETTERS = 2, (1, 3, 4)
-NEVER = tuple(token for token in range(11) if token != END and token not in LETTERS)
+NEVER = tuple(token for token in range(11) if token not in (EOS, *LETTERS))
 
 
 def peaked(sharpness=6.0, **options):
     """A model that is certain of itself, with dropout that evaluation leaves out."""
-    model = language_model(**{"dropout": 0.3, "num_layers": 2, "max_length": 40, "tie_output": False} | options)
+    model = language_model(**{"dropout": 0.3, "num_layers": 2, "tie_output": False} | options)
     model.projection.weight.data[...] *= sharpness
     return model
 
@@ -41,62 +39,90 @@ class WithoutCache(nn.Module):
         return self.model(ids, memory)
 
 
-def following(model, ids):
-    """log P(token | ids), (V,), by the whole forward."""
+def following(model, prompt, continuations, **options):
+    """log P(token | ids), after the options, for continuations of one length."""
+    texts = [[*prompt, *ids] for ids in continuations]
     with minigrad.no_grad(), nn.evaluating():
-        return F.log_softmax(model([ids]).numpy()[0, -1])
+        logits = model(texts).numpy()[:, -1]
+    return [controlled(row, ids, len(ids) - len(prompt), EOS, **options)
+            for row, ids in zip(logits, texts, strict=True)]
 
 
-def greedily(model, prompt, count, end=None):
-    """The ids and their log-probability, everything computed anew for each token."""
-    ids, total = list(prompt), 0.0
-    for _ in range(count):
-        row = following(model, ids)
+def greedily(model, prompt, count, end=None, **options):
+    """The ids with `end` and their log-probability, everything computed anew for each token."""
+    ids, total = [], 0.0
+    while len(ids) < count and ids[-1:] != [end]:
+        [row] = following(model, prompt, [ids], **options)
         total += row.max()
-        if row.argmax() == end:
-            break
         ids.append(int(row.argmax()))
-    return ids[len(prompt):], total
+    return tuple(ids), pytest.approx(total, rel=1e-12)
 
 
-def all_continuations(model, prompt, length):
-    """The log-probability of every continuation of LETTERS that ends within `length` tokens, or has as many."""
-    found, known = {}, {(): 0.0}
-    for count in range(length):
-        for letters in itertools.product(LETTERS, repeat=count):
-            row = following(model, [*prompt, *letters])
-            found[(*letters, END)] = known[letters] + row[END]
-            known |= {(*letters, letter): known[letters] + row[letter] for letter in LETTERS}
-    return found | {ids: value for ids, value in known.items() if len(ids) == length}
+def whole(hypothesis, end=EOS):
+    return (*hypothesis.ids, end) if hypothesis.finished else tuple(hypothesis.ids)
 
 
-def whole(hypothesis):
-    return (*hypothesis.ids, END) if hypothesis.finished else tuple(hypothesis.ids)
+# --- Against others -------------------------------------------------------------------------------
 
 
-# --- Greedy ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("end", [None, 6])
+@pytest.mark.parametrize(("options", "end"), [({}, None), ({}, 6), *(
+    (options, EOS) for options in OPTIONS if not {"prefix", "alpha"} & options.keys()
+    and options != {"no_repeat_ngram_size": 1})], ids=str)
 @pytest.mark.parametrize("change", [lambda model: model, WithoutCache], ids=["cached", "computed anew"])
-def test_the_most_probable_token_follows(change, end):
-    """In batches of prompts of unequal lengths, each as it would be alone."""
+def test_the_most_probable_token_follows(change, options, end, device):
+    """In batches of prompts of unequal lengths, each as it would be alone; a prompt counts as text."""
     model = peaked(sharpness=2.0)
-    found = generate(change(model), PROMPTS, 12, end_id=end)
+    expected = [greedily(model, prompt, 12, end, **options) for prompt in PROMPTS]
+    model.to(device)
+    for choice in ({}, {"top_k": 1}):
+        found = generate(change(model), PROMPTS, 12, end_id=end, **choice, **options)
+        assert [(whole(h, end), h.log_probability) for h in found] == expected
+        assert [h.score for h in found] == [h.log_probability for h in found]
+    assert [[*stream(change(model), prompt, 12, end_id=end, **options)] for prompt in PROMPTS] == [h.ids for h in found]
+
+
+@pytest.mark.parametrize("options", [{}, {"alpha": 0.0}, {"min_length": 3}, {"no_repeat_ngram_size": 3}], ids=str)
+@pytest.mark.parametrize("size", [3, 400])
+def test_a_beam_finds_what_a_plain_beam_finds(size, options):
+    """In batches of prompts of unequal lengths; the wide one is exhaustive, of what ends within five tokens."""
+    model, own = peaked(sharpness=3.0), dict(options)
+    alpha = own.pop("alpha", 0.6)
+    found = generate(model, PROMPTS, 5, beam_size=size, end_id=EOS, never=NEVER, **options)
     for prompt, hypothesis in zip(PROMPTS, found, strict=True):
-        ids, total = greedily(model, prompt, 12, end)
-        assert hypothesis.ids == ids
-        assert hypothesis.finished is (len(ids) < 12)
-        assert hypothesis.score == hypothesis.log_probability == pytest.approx(total, rel=1e-12)
-    assert len({hypothesis.finished for hypothesis in found}) == (1 if end is None else 2)
+        [(ids, score, finished)] = plain_beam(model, prompt, size, 1, 5, alpha, partial(following, **own))
+        assert (tuple(hypothesis.ids), hypothesis.finished) == (ids, finished)
+        assert hypothesis.score == pytest.approx(score, rel=1e-10)
+
+
+@pytest.mark.parametrize("more", [{}, {"positions": "rotary", "num_kv_heads": 1}, {"cross_attention": True}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"temperature": 1.0}], ids=str)
+def test_each_prompt_is_continued_as_alone_with_and_without_a_cache(options, more, device):
+    """In batches that prompts leave at different times, each with a memory of its own."""
+    model = peaked(sharpness=1.5, **more).to(device)
+    memory = minigrad.Tensor(np.random.default_rng(3).normal(size=(8, 5, 8)) * 3, device=device)
+
+    def found(each, rows):
+        own = {"memory": memory[np.array(rows)]} if "cross_attention" in more else {}
+        with minigrad.random.fork(2):
+            return [whole(h) for h in generate(each, [(PROMPTS[::2] + PROMPTS)[row] for row in rows], 15, end_id=EOS,
+                                               **own, **options)]
+
+    together = found(model, range(8))
+    assert len({len(ids) for ids in together}) > 1 or not (options or more)
+    assert together == found(WithoutCache(model), range(8))
+    if "temperature" in options:  # a seed repeats the draws, and those of the first rows do not depend on the others
+        assert together[:3] == found(model, range(3))
+    else:
+        assert together == [ids for row in range(8) for ids in found(model, [row])]
 
 
 def test_an_array_of_prompts_and_threads_make_no_difference():
     model, prompts = peaked(), np.random.default_rng(0).integers(0, 11, (40, 3))
-    expected = [greedily(model, prompt, 5)[0] for prompt in prompts]
-    assert [h.ids for h in generate(model, minigrad.Tensor(prompts), 5)] == expected
-    with minigrad.parallel.threads(2):
-        assert [h.ids for h in generate(model, prompts, 5)] == expected
+    for options in ({}, {"temperature": 1.0}):
+        with minigrad.random.fork(1):
+            expected = generate(model, minigrad.Tensor(prompts), 5, **options)
+        with minigrad.random.fork(1), minigrad.parallel.threads(2):
+            assert [h.ids for h in generate(model, prompts, 5, **options)] == [h.ids for h in expected]
 
 
 def test_the_model_keeps_its_mode_and_each_token_is_read_once(monkeypatch):
@@ -109,96 +135,31 @@ def test_the_model_keeps_its_mode_and_each_token_is_read_once(monkeypatch):
     assert minigrad.is_grad_enabled()
 
 
-# --- Beam search ----------------------------------------------------------------------------------
-
-@pytest.mark.parametrize("alpha", [0.6, 0.0])
-@pytest.mark.parametrize("change", [lambda model: model, WithoutCache], ids=["cached", "computed anew"])
-def test_a_wide_beam_finds_what_exhaustive_search_finds(change, alpha):
-    """Of the 121 continuations that end within five tokens."""
-    model = peaked(sharpness=3.0)
-    found = generate(change(model), PROMPTS[:4], 5, beam_size=400, alpha=alpha, end_id=END,
-                     never=NEVER)
-    for prompt, hypothesis in zip(PROMPTS, found, strict=False):
-        ended = {ids: normalised(value, len(ids), alpha)
-                 for ids, value in all_continuations(model, prompt, 5).items() if ids[-1] == END}
-        assert len(ended) == 121
-        assert whole(hypothesis) == max(ended, key=ended.get)
-        assert hypothesis.score == pytest.approx(max(ended.values()), rel=1e-10)
-
-
-@pytest.mark.parametrize("options", [{}, {"positions": "rotary", "num_kv_heads": 1}], ids=str)
-def test_a_narrow_beam_is_the_same_with_and_without_a_cache(options, device):
-    """Hypotheses change their places, and prompts leave the batch."""
-    model = peaked(sharpness=1.5, **options).to(device)
-    ways = [generate(each, PROMPTS[::2] + PROMPTS, 15, beam_size=3, end_id=END)
-            for each in (model, WithoutCache(model))]
-    assert [whole(h) for h in ways[0]] == [whole(h) for h in ways[1]]
-    np.testing.assert_allclose(*([h.score for h in way] for way in ways), rtol=1e-10)
-    assert len({len(h.ids) for h in ways[0]}) > 1
-
-
-@pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"temperature": 1.0}], ids=str)
-def test_each_prompt_attends_to_its_own_memory(options, device):
-    """In batches of prompts of unequal lengths that leave at different times, as alone; with a cache and without."""
-    model = peaked(sharpness=1.5, cross_attention=True).to(device)
-    memory = minigrad.Tensor(np.random.default_rng(3).normal(size=(8, 5, 8)) * 3, device=device)
-
-    def found(each, rows):
-        with minigrad.random.fork(2):
-            return [whole(h) for h in generate(each, [(PROMPTS[::2] + PROMPTS)[row] for row in rows], 15, end_id=END,
-                                               memory=memory[np.array(rows)], **options)]
-
-    together = found(model, range(8))
-    assert len({len(ids) for ids in together}) > 1
-    assert together == found(WithoutCache(model), range(8))
-    if "temperature" in options:  # the draws of the first rows do not depend on the others
-        assert together[:3] == found(model, range(3))
-    else:
-        assert together == [ids for row in range(8) for ids in found(model, [row])]
-    with pytest.raises(ValueError, match=r"a row for each of the 2 prompts, got shape \(8, 5, 8\)"):
-        generate(model, PROMPTS[:2], 3, memory=memory)
-
-
-# --- Sampling -------------------------------------------------------------------------------------
+# --- Sampling and streaming -----------------------------------------------------------------------
 
 
 def test_draws_have_the_probabilities_of_the_model():
     """Every continuation of at most two tokens is drawn as often as its log-probability says."""
     model, draws = peaked(sharpness=0.5), 4000
     minigrad.manual_seed(3)
-    found = generate(model, [[5, 3]] * draws, 2, temperature=1.0, end_id=END)
-    firsts = following(model, [5, 3])
-    expected = {(END,): firsts[END]}
-    for first in set(range(11)) - {END}:
-        row = firsts[first] + following(model, [5, 3, first])
+    found = generate(model, [[5, 3]] * draws, 2, temperature=1.0, end_id=EOS)
+    [firsts] = following(model, [5, 3], [[]])
+    expected = {(EOS,): firsts[EOS]}
+    for first in set(range(11)) - {EOS}:
+        row = firsts[first] + following(model, [5, 3], [[first]])[0]
         expected |= {(first, second): row[second] for second in range(11)}
     counts = Counter(whole(h) for h in found)
     assert fits(np.array([counts[ids] for ids in expected]), np.exp(list(expected.values())))
     for h in found[:100]:
         assert h.log_probability == pytest.approx(expected[whole(h)], rel=1e-10)
+    assert generate(model, [[5, 3]] * draws, 2, temperature=1.0, end_id=EOS) != found
 
 
-@pytest.mark.parametrize("options", [{"top_k": 1}, {"top_p": 1e-9}, {"temperature": 1e-6}], ids=str)
-def test_the_narrowest_choice_is_greedy(options):
-    model = peaked()
-    assert [h.ids for h in generate(model, PROMPTS, 6, **options)] == [h.ids for h in generate(model, PROMPTS, 6)]
-
-
-def test_a_seed_repeats_the_draws_whatever_prompts_follow(device):
-    model, seeded = peaked(sharpness=1.0).to(device), []
-    for prompts in (PROMPTS[:2], PROMPTS, PROMPTS[:2]):
-        minigrad.manual_seed(7)
-        seeded.append([h.ids for h in generate(model, prompts, 8, temperature=1.0)][:2])
-    assert seeded[0] == seeded[1] == seeded[2]
-    assert [h.ids for h in generate(model, PROMPTS[:2], 8, temperature=1.0)] != seeded[0]
-
-
-# --- Streaming ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("options", [{}, {"end_id": 6}, {"temperature": 1.0, "top_k": 5}], ids=str)
+@pytest.mark.parametrize("options", [{"end_id": 6}, {"temperature": 1.0, "top_k": 5}, {"memory": True}], ids=str)
 def test_a_stream_has_the_tokens_of_generate(options):
-    model = peaked(sharpness=2.0)
+    model = peaked(sharpness=2.0, cross_attention="memory" in options)
+    if "memory" in options:
+        options = {"memory": minigrad.Tensor(np.random.default_rng(3).normal(size=(1, 5, 8)))}
     for prompt in PROMPTS:
         minigrad.manual_seed(1)
         [expected] = generate(model, [prompt], 10, **options)
@@ -210,55 +171,36 @@ def test_a_stream_has_the_tokens_of_generate(options):
             assert model.training
 
 
-def test_a_stream_attends_to_a_memory():
-    model, memory = peaked(cross_attention=True), minigrad.Tensor(np.random.default_rng(3).normal(size=(1, 5, 8)))
-    assert [*stream(model, PROMPTS[0], 10, memory=memory)] == generate(model, PROMPTS[:1], 10, memory=memory)[0].ids
-
-
 # --- Mistakes -------------------------------------------------------------------------------------
 
 
-class Wrong(nn.Module):
-    """It returns the logits of the last token alone."""
-
-    def forward(self, ids):
-        return minigrad.zeros((len(ids), 11))
-
-
 @pytest.mark.parametrize(("arguments", "error", "message"), [
-    ({"prompt": [[]]}, ValueError, "prompt 0 has no tokens"),
+    ({"prompt": [[]]}, ValueError, r"prompt 0 has shape \(0,\)"),
     ({"prompt": [3, 4]}, ValueError, r"\(batch, length\) .* prompt 0 has shape \(\)"),
     ({"prompt": [[11]]}, IndexError, "11"),
     ({"prompt": np.ma.masked_equal([[3, 0]], 0)}, TypeError, "generate: prompts: the array has masked elements"),
     ({"prompt": [[4, 5], np.ma.masked_equal([3, 0], 0)]}, TypeError, "masked elements"),
+    ({"memory": minigrad.Tensor(np.ones((3, 5, 8)))}, ValueError, "a row for each of the 1 prompts, got shape"),
     ({"max_new_tokens": 41}, ValueError, "41 tokens is longer than the model's 40 positions"),
     ({"max_new_tokens": 0}, ValueError, "max_new_tokens .* 0"),
     ({"beam_size": 0}, ValueError, "beam_size .* 0"),
     ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
-    ({"temperature": 0.0}, ValueError, "generate: temperature .* 0.0"),
-    ({"top_p": 1.5}, ValueError, "generate: top_p .* 1.5"),
-    ({"foo": 1}, TypeError, "generate: no option foo; there are temperature, .* beam_size, .* no_repeat_ngram_size"),
-    ({"end_id": 11}, IndexError, "the token 11 .* vocabulary of 11"),
-    ({"model": Wrong()}, ValueError, r"logits alone, of shape .* got a Tensor \(1, 11\) for ids"),
+    ({"temperature": 0.0}, ValueError, "temperature .* 0.0"),
+    ({"top_p": 1.5}, ValueError, "top_p .* 1.5"),
+    ({"foo": 1}, TypeError, "no option foo; .* no_repeat_ngram_size"),
+    ({"end_id": 11}, IndexError, "the token 11 that ends a text is outside the vocabulary of 11"),
+    *(({"prompt": [[*range(11)]], **options}, DecodingError, "min_length|no token may follow") for options in (
+        {"min_length": 6}, {"no_repeat_ngram_size": 1, "never": range(5, 11), "beam_size": 2}, {"never": range(11)},
+        {"never": range(11), "top_k": 2})),
 ], ids=str)
 def test_mistakes(arguments, error, message):
     with pytest.raises(error, match=message):
         generate(**{"model": peaked(), "prompt": [[3]], "max_new_tokens": 3} | arguments)
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: lambda ids: ids, "generate: the model must be a decoder-only Module, .* got a function"),
-    (tiny_model, "got a Transformer"),
-])
-def test_what_is_no_model_to_continue_with(make, message):
-    with pytest.raises(TypeError, match=message):
-        generate(make(), [[3]], 3)
-
-
 @pytest.mark.parametrize(("prompt", "options", "error", "message"), [
-    ([[3]], {}, ValueError, "stream: prompts must be"),
-    ([3], {"top_k": 0}, ValueError, "top_k"),
-    ([3], {"beam_size": 2}, TypeError, "stream: no option beam_size; there are temperature, .* memory, min_length"),
+    ([[3]], {}, ValueError, "prompts must be"), ([3], {"top_k": 0}, ValueError, "top_k"),
+    ([3], {"beam_size": 2}, TypeError, "no option beam_size"),
 ], ids=str)
 def test_a_stream_tells_of_mistakes_at_once(prompt, options, error, message):
     with pytest.raises(error, match=message):

@@ -8,8 +8,7 @@ import minigrad
 from minigrad import Tensor, nn
 from minigrad import functional as F
 
-from tests.transformer.differences import check_gradients
-from tests.transformer.tiny import jitter, tiny_config
+from tests.transformer.tiny import jitter
 from transformer import DecoderLayer, EncoderLayer, FeedForward, LayerConfig, Residual, TransformerConfig, causal_mask
 
 SIZES = {"d_model": 8, "num_heads": 2, "d_ff": 12}
@@ -79,30 +78,8 @@ def test_a_mask_in_the_place_of_the_memory_is_an_error():
             layer(features(2, 4), mask)
 
 
-def test_a_configuration_of_a_model_makes_layers_without_cross_attention():
-    layer = DecoderLayer(tiny_config(norm="post"), cross_attention=False)
-    assert layer(features(2, 3).to(dtype=np.float32)).shape == (2, 3, 8)
-    assert layer.cross_attention is None
-    assert not layer.self_attention_residual.pre
-
-
-class Scaled(nn.Module):
-    """A learnt slope: an activation with a parameter."""
-
-    def __init__(self):
-        super().__init__()
-        self.slope = nn.Parameter(np.array([0.7]))
-
-    def forward(self, x):
-        return F.gelu(x * self.slope)
-
-
 def test_an_activation_of_ones_own():
     named, function = (drawn(lambda kind=kind: FeedForward(d_model=8, d_ff=12, dropout=0.0, activation=kind))
                        for kind in ("gelu", F.gelu))
     x = features(2, 3).to(dtype=np.float32)
     np.testing.assert_array_equal(named(x).numpy(), function(x).numpy())
-    layer = EncoderLayer(**SIZES, dropout=0.0, activation=Scaled()).to(dtype=np.float64)
-    x = features(2, 3)
-    assert "feed_forward.activation.slope" in dict(layer.named_parameters())
-    check_gradients(lambda: (layer(x) ** 3).sum(), {"slope": layer.feed_forward.activation.slope})

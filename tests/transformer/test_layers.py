@@ -14,7 +14,6 @@ from tests.transformer.differences import check_gradients
 from tests.transformer.tiny import jitter, tiny_config
 from transformer.model import (
     DecoderLayer,
-    EncoderLayer,
     FeedForward,
     LearnedPositions,
     SinusoidalPositions,
@@ -95,16 +94,6 @@ def test_one_dropout_object_in_two_places_has_a_right_gradient():
         outer = dropout(inner * 3)
     outer.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), 12 * ((inner.numpy() != 0) & (outer.numpy() != 0)))
-
-
-@pytest.mark.parametrize("layer", [EncoderLayer, DecoderLayer])
-def test_in_evaluation_dropout_neither_drops_nor_scales(layer):
-    inputs = [features(2, 4)] if layer is EncoderLayer else [features(2, 3), features(2, 4, seed=1)]
-    with_dropout, without = made(layer, dropout=0.4), made(layer)
-    expected = without(*inputs).numpy()
-    assert (with_dropout(*inputs).numpy() != expected).any()
-    np.testing.assert_array_equal(with_dropout.eval()(*inputs).numpy(), expected)
-    assert (with_dropout.train()(*inputs).numpy() != with_dropout(*inputs).numpy()).any()
 
 
 def test_dropout_is_where_the_design_has_it():

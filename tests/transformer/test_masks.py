@@ -53,21 +53,15 @@ def test_a_source_without_padding_has_no_mask():
     np.testing.assert_array_equal(source_mask(np.array([[5, 0]])), [[[[True, False]]]])
 
 
-def test_ids_may_be_tensors_and_lists(device):
+def test_ids_may_be_tensors_arrays_and_lists_and_masks_are_where_they_are(device):
     ids = np.array([[5, 0, 6], [0, 0, 7]])
-    for make in (padding_mask, source_mask, target_mask):
+    for make in (padding_mask, source_mask):
         expected = make(ids)
-        for given, place in ((Tensor(ids, device=device), device), (ids.tolist(), "cpu")):
+        for given, place in ((Tensor(ids, device=device), device), (asarray_on(device, ids), device),
+                             (ids.tolist(), "cpu")):
             mask = make(given)
             assert device_of(mask) == place
             np.testing.assert_array_equal(to_numpy(mask), expected)
-
-
-def test_masks_are_made_where_the_ids_are(device):
-    ids = asarray_on(device, np.array([[5, 0, 6]]))
-    mask = target_mask(ids)
-    assert device_of(mask) == device
-    np.testing.assert_array_equal(to_numpy(mask), target_mask(to_numpy(ids)))
 
 
 # --- One convention -------------------------------------------------------------------------------
@@ -135,7 +129,8 @@ def test_a_mask_that_may_be_of_padding_or_of_queries_is_refused(attention):
     attend, axes = ATTENTIONS[attention]
     x = Tensor(np.random.default_rng(0).normal(size=(4, 4, 4)))
     real = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0]], bool)
-    for mask in (real, Tensor(real), real[:, :1]):
+    padding = [np.arange(4) < np.array(lengths)[:, None] for lengths in ([3, 4, 3, 4], [2, 2, 4, 4], [4, 3, 3, 4])]
+    for mask in (real, Tensor(real), real[:, :1], *padding, *(mask[::-1, ::-1] for mask in padding)):
         with pytest.raises(ValueError, match=r"each example .* each query") as info:
             attend(x, mask)
         for written, index in (EXAMPLES[axes], ALL[axes]):
@@ -149,25 +144,10 @@ def test_a_mask_that_may_be_of_padding_or_of_queries_is_refused(attention):
 def test_masks_that_mean_one_thing_alone_are_not(attention):
     attend, axes = ATTENTIONS[attention]
     x = Tensor(np.random.default_rng(0).normal(size=(4, 4, 4)))
-    same = np.tile([True, False, True, True], (4, 1))
-    for mask in (causal_mask(4), Tensor(causal_mask(4)), same, same[:1], np.ones((4, 4), bool), np.ones((4, 1), bool)):
+    same, whole = np.tile([True, False, True, True], (4, 1)), np.ones((4, 4), bool)
+    window, blocks = causal_mask(4) & ~np.tri(4, k=-2, dtype=bool), np.kron(np.eye(2), np.ones((2, 2))) > 0
+    for mask in (causal_mask(4), Tensor(causal_mask(4)), same, same[:1], whole, whole[:, :1], window, blocks):
         np.testing.assert_array_equal(attend(x, mask).numpy(), attend(x, mask[ALL[axes][1]]).numpy())
-
-
-@pytest.mark.parametrize("mask", [causal_mask(4) & ~np.tri(4, k=-2, dtype=bool),
-                                  np.kron(np.eye(2), np.ones((2, 2))) > 0], ids=["window", "blocks"])
-def test_windows_and_blocks_along_the_diagonal_are_no_padding(mask):
-    x = Tensor(np.random.default_rng(0).normal(size=(4, 4, 4)))
-    for attend, axes in ATTENTIONS.values():
-        np.testing.assert_array_equal(attend(x, mask).numpy(), attend(x, mask[ALL[axes][1]]).numpy())
-
-
-@pytest.mark.parametrize("lengths", [[3, 4, 3, 4], [2, 2, 4, 4], [4, 3, 3, 4]], ids=str)
-@pytest.mark.parametrize("left", [True, False])
-def test_every_padding_is_refused_even_where_it_leaves_the_diagonal(lengths, left):
-    mask = np.arange(4) < np.array(lengths)[:, None]
-    with pytest.raises(ValueError, match=r"each example .* each query"):
-        ATTENTIONS["module"][0](Tensor(np.ones((4, 4, 4))), mask[::-1, ::-1] if left else mask)
 
 
 def test_the_last_queries_of_more_keys_have_a_causal_mask_too():

@@ -1,4 +1,4 @@
-"""What the model must not see: padding, whatever stands there, and later tokens."""
+"""What the model must not see of padding: what stands there; test_models.py has later tokens."""
 
 import numpy as np
 import pytest
@@ -10,26 +10,6 @@ from transformer import shift_right
 
 BOTH_WAYS = pytest.mark.parametrize(("norm", "fused"), [("pre", True), ("post", False)],
                                     ids=["pre-norm, fused", "post-norm, by steps"])
-
-
-def with_more_padding(ids, columns):
-    return np.pad(ids, ((0, 0), (0, columns)), constant_values=PAD)
-
-
-# ------------------------------------------------------------------ padding
-
-
-@BOTH_WAYS
-def test_more_columns_of_padding_change_nothing(norm, fused, device):
-    model = tiny_model(device=device, norm=norm, num_encoder_layers=2, num_decoder_layers=2)
-    source, labels = with_more_padding(SOURCE, 3), with_more_padding(LABELS, 2)
-    with minigrad.fused(fused):
-        logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
-        padded = model(source, shift_right(labels, BOS)).numpy()[:, :4]
-        np.testing.assert_allclose(padded[LABELS != PAD], logits[LABELS != PAD], rtol=0, atol=1e-12)
-        losses = [lambda: model.loss(SOURCE, LABELS, 0.1), lambda: model.loss(source, labels, 0.1)]
-        assert losses[1]().item() == pytest.approx(losses[0]().item(), rel=1e-13)
-        assert_same(backward(model, losses[1]), backward(model, losses[0]))
 
 
 @BOTH_WAYS
@@ -89,26 +69,3 @@ def test_sentences_that_are_all_padding_give_no_nan_and_change_no_others(norm, f
         assert nothing.item() == 0
         gradients = backward(model, lambda: model.loss(source[2:], labels[2:], 0.1))
         assert all((gradient == 0).all() for gradient in gradients.values())
-
-
-# ------------------------------------------------------------------ the future
-
-
-@BOTH_WAYS
-def test_no_output_sees_a_later_token(norm, fused, device):
-    model = tiny_model(device=device, norm=norm, num_decoder_layers=2, positions="learned")
-    target = np.array([[BOS, 6, 10, 3, 8], [BOS, 9, 5, 7, 4]])
-    with minigrad.fused(fused):
-        before = model(SOURCE, target).numpy()
-        for t in (1, 3, 4):
-            changed = target.copy()
-            changed[:, t] = [5, 8]
-            after = model(SOURCE, changed).numpy()
-            np.testing.assert_array_equal(after[:, :t], before[:, :t])
-            assert (after[:, t] != before[:, t]).any()
-
-            model.zero_grad()
-            (model(SOURCE, target)[:, :t] ** 2).sum().backward()
-            of_positions = model.decoder.embedding.positions.table.grad.numpy()
-            np.testing.assert_array_equal(of_positions[t:], 0)
-            assert (of_positions[:t] != 0).all()

@@ -58,21 +58,14 @@ def computed(model, threads, calls=1, source=SOURCE, labels=LABELS):
 # ----------------------------------------------------------------- right
 
 
-@pytest.mark.parametrize(("threads", "changes"), [(2, {}), (3, {"share_embeddings": True, "tie_output": True}),
-                                                  (7, {"norm": "post", "positions": "learned"}), (20, {})], ids=str)
-def test_the_gradients_of_the_undivided_batch(threads, changes):
-    model = tiny_model(**changes)
-    (loss,), expected = computed(model, 1)
-    (divided,), found = computed(model, threads)
-    assert divided == pytest.approx(loss, rel=1e-13)
-    assert_same(found, expected, tolerance=1e-12)
-
-
-@pytest.mark.parametrize("rows", [0, 1, 2])
-def test_few_sentences_and_padding_that_does_not_stand_at_the_end(rows):
-    model, source = tiny_model(), np.roll(SOURCE, 3, axis=1)
-    (loss,), expected = computed(model, 1, source=source[:rows], labels=LABELS[:rows])
-    (divided,), found = computed(model, 2, source=source[:rows], labels=LABELS[:rows])
+@pytest.mark.parametrize(("threads", "rows", "changes"), [
+    (2, 7, {}), (3, 7, {"share_embeddings": True, "tie_output": True}), (20, 7, {}),
+    (7, 7, {"norm": "post", "positions": "learned"}), (2, 0, {}), (2, 1, {}), (2, 2, {})], ids=str)
+def test_the_gradients_of_the_undivided_batch(threads, rows, changes):
+    """Whose padding does not stand at the end."""
+    model, sides = tiny_model(**changes), {"source": np.roll(SOURCE, 3, axis=1)[:rows], "labels": LABELS[:rows]}
+    (loss,), expected = computed(model, 1, **sides)
+    (divided,), found = computed(model, threads, **sides)
     assert divided == pytest.approx(loss, rel=1e-13)
     assert (loss == 0) == (rows == 0)
     assert_same(found, expected, tolerance=1e-12)
@@ -187,20 +180,6 @@ def test_an_exception_in_a_shard_changes_no_gradient(number, error, monkeypatch)
         assert_same(gradients(model), before, tolerance=0)
         compute(SOURCE, LABELS, 0.1, TOKENS)
     assert_same(gradients(model), {name: 2 * value for name, value in before.items()}, tolerance=1e-13)
-
-
-def test_a_failing_hook_changes_no_gradient():
-    model = tiny_model()
-    _, before = computed(model, 2)
-
-    def hook(gradient):
-        raise Trouble
-
-    first, *_, last = model.parameters()
-    for parameter in (first, last):
-        with parameter.register_hook(hook), ParallelGradients(model, 2) as compute, pytest.raises(Trouble):
-            compute(SOURCE, LABELS, 0.1, TOKENS)
-    assert_same(gradients(model), before, tolerance=0)
 
 
 @pytest.mark.parametrize("threads", [1, 2])

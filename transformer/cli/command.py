@@ -19,8 +19,8 @@ from minigrad.device import module_for, parse_device
 
 from transformer.cli.streams import silent, standard_streams
 from transformer.data.parallel_text import DataError
-from transformer.decode.beam import MAX_ALPHA
-from transformer.decode.controls import DecodingError
+from transformer.decode.controls import PENALTIES, DecodingError
+from transformer.decode.search import MAX_ALPHA
 from transformer.distributed import ALONE, Alone, RankError, launch
 from transformer.finite import NotFinite
 from transformer.training.loop import TrainingError
@@ -222,7 +222,7 @@ def decoding_options(command: F) -> F:
                help="The most tokens of a translation.  [default: twice the source's plus 10]"),
         option("--min-length", type=click.IntRange(0, MOST), default=0, metavar="N", section=section,
                help="The fewest tokens of a translation."),
-        option("--repetition-penalty", type=FiniteRange(0, min_open=True), default=1.0, metavar="P", section=section,
+        option("--repetition-penalty", type=FiniteRange(*PENALTIES), default=1.0, metavar="P", section=section,
                help="Above 1, tokens that a translation has already become less probable: their positive logits are "
                     "divided by it, negative ones multiplied."),
         option("--no-repeat-ngram-size", type=click.IntRange(0, MOST), default=0, metavar="N", section=section,

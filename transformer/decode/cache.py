@@ -46,8 +46,7 @@ class Cache:
     """
 
     def __init__(self) -> None:
-        self.length = self.past = 0
-        self.texts = 0
+        self.length = self.past = self.texts = 0
         self.hypotheses = 1  # K
         self.layers: list[LayerCache] = []
         self.places: list[int] = []  # the place in its text of each entry of the buffers
@@ -74,10 +73,9 @@ class Cache:
         if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
             raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
                              f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
-        for i, layer in enumerate(self.layers):
-            if layer.tokens.used != len(self.places):
-                raise ValueError(f"Cache: layer {i} kept keys of {layer.tokens.used} of {len(self.places)} tokens; "
-                                 "its self-attention must call cache.attend, or the model do without a cache")
+        if self.layers and not self.holds(self.length):
+            raise ValueError("Cache: a layer did not keep the keys of all tokens that were read; its attention must "
+                             "call cache.attend, or the model do without a cache")
         self.past, self.length, self._masks = self.length, length, None
         self.places += [place for place in range(self.past, length) for _ in range(self.hypotheses)]
         if self.seen is not None:
@@ -85,7 +83,7 @@ class Cache:
             self.seen = np.concatenate([self.seen, itself], axis=2)
         return self.past
 
-    def holds(self, length: int, memory: bool) -> bool:
+    def holds(self, length: int, memory: bool = False) -> bool:
         """Whether it has `length` tokens of each text, in every layer; and in every layer the memory, if there is one.
 
         Not, where a model or a part of it ignores the cache; nor without layers.
@@ -93,23 +91,25 @@ class Cache:
         return self.length == length and bool(self.layers) and all(
             layer.tokens.used == len(self.places) and (layer.memory.used > 0 or not memory) for layer in self.layers)
 
+    def together(self, x: Any) -> Any:
+        """What is of each hypothesis as of its text: a raw array (B · K, H, T, ·) → (B, H, K · T, ·)."""
+        if self.hypotheses == 1:
+            return x
+        apart = x.reshape((self.texts, self.hypotheses, *x.shape[1:])).swapaxes(1, 2)  # (B, H, K, T, ·)
+        return apart.reshape((self.texts, x.shape[1], -1, x.shape[3]))
+
     def mask(self, mask: Any, device: str) -> Any:
         """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""
         if self.seen is None:
             return mask
         if self._masks is None or self._masks[0] is not mask:  # of a model with one mask, the first layer makes it
-            self._masks = mask, self._made(mask, self.seen, device)
+            made = asarray_on(device, self.seen[:, None])
+            if mask is not None:
+                with on_device_of(made):
+                    own = to_device(mask, device)[..., asarray_on(device, self.places)]
+                    made = made & (self.together(own) if own.ndim == 4 and len(own) > 1 else own)
+            self._masks = mask, made
         return self._masks[1]
-
-    def _made(self, mask: Any, seen: Any, device: str) -> Any:
-        seen = asarray_on(device, seen[:, None])
-        if mask is None:
-            return seen
-        with on_device_of(seen):
-            mask = to_device(mask, device)[..., asarray_on(device, self.places)]
-            if len(mask) > 1 and mask.ndim == 4:
-                mask = mask.reshape(self.texts, self.hypotheses, -1, mask.shape[-1]).swapaxes(1, 2)
-            return seen & mask
 
     def select(self, texts: Any, parents: Any = None) -> None:
         """Make these texts, in this order, the batch, and extend these hypotheses of each.
@@ -123,7 +123,7 @@ class Cache:
         """
         texts = integer_ids(texts, "Cache: the numbers of texts", self.texts or None)
         if parents is None:
-            parents = np.broadcast_to(np.arange(self.hypotheses), (len(texts), self.hypotheses))
+            parents = np.arange(self.hypotheses)[None].repeat(len(texts), axis=0)
         if self.seen is not None or parents.shape[1] > 1:
             seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
             self.seen = seen[texts[:, None], parents]
@@ -162,30 +162,20 @@ class Kept:
         """The attention of all heads to all keys and values, joined: (B · K, T, ·).
 
         Args:
-            queries: of new tokens, a tensor or a raw array (B · K, H, T, ·).
-            make: makes the keys and values of new tokens, (B · K, H, T, ·) each, or of the memory.
+            queries: of new tokens, a raw array (B · K, H, T, ·).
+            make: makes the keys and values of new tokens, raw arrays (B · K, H, T, ·), or of the memory.
             mask: which keys the queries see, broadcastable to (B · K, H, T, tokens).
             options: of `scaled_dot_product_attention`.
 
         Raises:
             ValueError: an attention that is called more than once, or not at each reading.
         """
-        rows, _, length, _ = queries.shape
-        queries = self._together(queries)
         if self.grows or not self.buffers:
-            self._append([self._together(x) for x in make()])
+            self._append([self.cache.together(x) for x in make()])
         mask = self.cache.mask(mask, device_of(queries)) if self.grows else mask
         keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
-        heads = F.scaled_dot_product_attention(as_tensor(queries), keys, values, mask, **options)
-        return as_tensor(join_heads(heads.data).reshape((rows, length, -1)))
-
-    def _together(self, x: Any) -> Any:
-        """The heads of all hypotheses of each text, which share its keys: (B · K, H, T, ·) → raw (B, H, K · T, ·)."""
-        raw = x.data if isinstance(x, Tensor) else x
-        if self.cache.hypotheses == 1:
-            return raw
-        apart = raw.reshape((self.cache.texts, self.cache.hypotheses, *x.shape[1:])).swapaxes(1, 2)  # (B, H, K, T, ·)
-        return apart.reshape((len(apart), x.shape[1], -1, x.shape[3]))
+        heads = F.scaled_dot_product_attention(as_tensor(self.cache.together(queries)), keys, values, mask, **options)
+        return as_tensor(join_heads(heads.data).reshape((len(queries), queries.shape[2], -1)))
 
     def _append(self, made: list[Any]) -> None:
         start, self.used = self.used, self.used + made[0].shape[2]
@@ -194,13 +184,13 @@ class Kept:
                              f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
         with on_device_of(made[0]):
             if not self.buffers or self.buffers[0].shape[2] < self.used:
-                room = max(self.used, 2 * start, FIRST_ROOM) if self.grows else self.used
-                larger = [xp(x).empty((*x.shape[:2], room, x.shape[3]), x.dtype) for x in made]
-                for new, old in zip(larger, self.buffers, strict=False):
-                    new[:, :, :start] = old[:, :, :start]
-                self.buffers = larger
-            for buffer, x in zip(self.buffers, made, strict=True):
-                buffer[:, :, start:self.used] = x
+                more, before = max(start, FIRST_ROOM) if self.grows else 0, self.buffers or made
+                self.buffers = [xp(x).concatenate([
+                    old[:, :, :start], x, xp(x).empty((*x.shape[:2], more, x.shape[3]), x.dtype)], axis=2)
+                    for old, x in zip(before, made, strict=True)]
+            else:
+                for buffer, x in zip(self.buffers, made, strict=True):
+                    buffer[:, :, start:self.used] = x
 
     def select(self, texts: NDArray[np.int64]) -> None:
         """Make these texts the batch. One that does not grow changes in place, by the rows that move."""

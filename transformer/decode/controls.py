@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ from numpy.typing import NDArray
 from minigrad import functional as F
 from minigrad.arguments import number, whole_number
 from minigrad.device import asarray_on, device_of, on_device_of, xp
+
+PENALTIES = 1e-3, 1e3  # no finite logits of use overflow
 
 
 class DecodingError(ValueError):
@@ -27,7 +28,8 @@ class Controls:
     Attributes:
         min_length: the fewest tokens before the end of a text, a prompt apart. The end has no probability until then.
         repetition_penalty: above 1 makes less probable what the text has, a prompt included: divides its positive
-            logits, and multiplies its negative ones (Keskar et al. 2019, arXiv:1909.05858, section 4.1).
+            logits, and multiplies its negative ones (Keskar et al. 2019, arXiv:1909.05858, section 4.1). From 0.001 to
+            1000.
         no_repeat_ngram_size: n, no n tokens follow one another twice in a text, a prompt included; 0: they may.
 
     Raises:
@@ -42,9 +44,7 @@ class Controls:
     def __post_init__(self) -> None:
         for name in ("min_length", "no_repeat_ngram_size"):
             whole_number(getattr(self, name), name, "decoding", least=0)
-        penalty = number(self.repetition_penalty, "repetition_penalty", "decoding")
-        if not (penalty > 0 and math.isfinite(penalty)):
-            raise ValueError(f"decoding: repetition_penalty must be positive and finite, got {penalty}")
+        number(self.repetition_penalty, "repetition_penalty", "decoding", *PENALTIES)
 
     def log_probabilities(self, logits: Any, texts: NDArray[np.int64], added: int, end: int, never: Sequence[int],
                           forced: NDArray[np.int64]) -> Any:
@@ -63,20 +63,8 @@ class Controls:
         Returns:
             A new raw array (rows, V).
         """
-        rows = np.arange(len(texts))
         with on_device_of(logits):
-            if self.repetition_penalty != 1:
-                said = np.zeros(logits.shape, bool)
-                said[rows[:, None], texts] = True
-                said[:, list(never)] = False
-                penalty = float(self.repetition_penalty)
-                penalised = xp(logits).where(logits > 0, logits / penalty, logits * penalty)
-                penalised = xp(logits).where(asarray_on(device_of(logits), said), penalised, logits)
-                finite = xp(logits).isfinite(logits).all(axis=-1, keepdims=True)  # else the model is to blame
-                out = F.log_softmax(penalised)
-                out = xp(out).where(finite & xp(out).isnan(out), -math.inf, out)
-            else:
-                out = F.log_softmax(logits)
+            out = F.log_softmax(logits if self.repetition_penalty == 1 else self._penalised(logits, texts, never))
             for token in never:
                 out[:, token] = -math.inf
             [must] = (forced >= 0).nonzero()
@@ -96,21 +84,28 @@ class Controls:
                 out[asarray_on(device_of(out), banned)] = -math.inf
         return out
 
+    def _penalised(self, logits: Any, texts: NDArray[np.int64], never: Sequence[int]) -> Any:
+        out, said = logits.copy(), asarray_on(device_of(logits), texts)
+        rows, penalty = xp(logits).arange(len(texts))[:, None], float(self.repetition_penalty)
+        before = logits[rows, said]
+        out[rows, said] = xp(logits).where(before > 0, before / penalty, before * penalty)
+        for token in never:  # such as begin-of-sentence, which stands in every text
+            out[:, token] = logits[:, token]
+        return out
+
 
 OFF = Controls()
 
 
-def controls_of(function: Callable[..., Any], options: Mapping[str, Any]) -> Controls:
-    """`Controls` of the options that `function` does not name itself; TypeError for one that is none of theirs."""
-    unknown = [name for name in options if name not in asdict(OFF)]
-    if unknown:
-        own = [name for name, option in signature(function).parameters.items() if option.default is not option.empty]
-        raise TypeError(f"{function.__name__}: no option {', '.join(unknown)}; there are "
-                        f"{', '.join([*own, *asdict(OFF)])}")
+def controls_of(options: Mapping[str, Any]) -> Controls:
+    """`Controls` of options by name; TypeError for one that there is not."""
+    if unknown := options.keys() - asdict(OFF).keys():
+        raise TypeError(f"decoding: no option {', '.join(sorted(unknown))}; beside those of the signature there are "
+                        f"{', '.join(asdict(OFF))}")
     return Controls(**options)
 
 
 def nothing_left() -> DecodingError:
     """The error for a text that no token may follow."""
-    return DecodingError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, take a "
-                         "repetition_penalty nearer to 1, or allow a token of never")
+    return DecodingError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, or allow more "
+                         "tokens")

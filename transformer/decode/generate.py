@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from minigrad import Tensor, nn, parallel, random
+from minigrad import Tensor, nn, random
 from minigrad.arguments import whole_number
-from minigrad.device import is_array, plain, to_numpy
+from minigrad.device import asarray_on, device_of, to_numpy, xp
+from minigrad.functional.embedding import integer_ids
 
-from transformer.decode.beam import Choose, Hypothesis, Search, scoring
-from transformer.decode.controls import Controls, DecodingError, controls_of, nothing_left
-from transformer.decode.sampling import drawing
-from transformer.decode.steps import LEAST_ROWS, Steps, decoding
-from transformer.model import Transformer
-
-Prompt = NDArray[np.int64]  # (T,)
+from transformer.decode.controls import controls_of
+from transformer.decode.sampling import draw
+from transformer.decode.search import Hypothesis, Search, decoding, in_parts
 
 
 def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
@@ -53,34 +48,19 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
 
     Raises:
         ValueError: a prompt without tokens, or one that grows beyond the model's `max_length`; an option out of range,
-            or a beam and sampling at once; a model that returns another shape; a memory of another batch.
-        TypeError: prompts or tokens that are no integers; a model that is no decoder-only module, or returns more than
-            logits; an option that there is not.
+            or a beam and sampling at once; a memory of another batch.
+        TypeError: prompts that are no integers; an option that there is not.
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
-    prompts = _prompts(model, prompt, max_new_tokens, "generate")
-    beam_size = whole_number(beam_size, "beam_size", "generate", least=1)
-    options = controls_of(generate, controls)
-    choose = _choose(max_new_tokens, len(prompts), temperature, top_k, top_p)
-    score = scoring(alpha if beam_size > 1 else 0.0, "generate")
-    if memory is not None and len(memory) != len(prompts):
-        raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
-                         f"{tuple(memory.shape)}")
-    if beam_size > 1 and choose is not None:
-        raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, top_k "
-                         "and top_p")
+    lengths, begin = _beginning(model, prompt, max_new_tokens, (temperature, top_k, top_p), end_id, never, memory,
+                                controls, beam_size, alpha if beam_size > 1 else 0.0)
 
     def extend(rows: NDArray[np.int64]) -> list[Hypothesis]:
         with decoding(model):
-            batch = np.stack([prompts[row] for row in rows])
-            steps = _steps(model, batch, max_new_tokens, end_id, never, None if memory is None else memory[rows],
-                           options)
-            return [best for [best] in Search(steps, beam_size, 1, score, choose and choose(rows)).results()]
+            return [best for [best] in begin(rows).results()]
 
-    groups = _groups(prompts)
-    found = dict(zip(chain(*groups), chain(*parallel.run([partial(extend, rows) for rows in groups])), strict=True))
-    return [found[row] for row in range(len(prompts))]
+    return in_parts(extend, lengths, equal=True)
 
 
 def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
@@ -100,89 +80,53 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
         ValueError, TypeError: as `generate`, at once.
         IndexError, NotFinite: as `generate`, from the iterator.
     """
-    prompts = _prompts(model, [prompt], max_new_tokens, "stream")
-    options = controls_of(stream, controls)
-    choose = _choose(max_new_tokens, 1, temperature, top_k, top_p)
-    steps = _steps(model, np.stack(prompts), max_new_tokens, end_id, never, memory, options)
-    search = Search(steps, 1, 1, scoring(0.0, "stream"), choose and choose(np.zeros(1, np.int64)))
+    _, begin = _beginning(model, [prompt], max_new_tokens, (temperature, top_k, top_p), end_id, never, memory, controls)
+    search = begin(np.arange(1))
 
     def tokens() -> Iterator[int]:
         known = 0
         while search.texts.size:
             with decoding(model):
                 search.step()
-            ids = steps.said[0, 0].tolist() if search.texts.size else search.results()[0][0].ids
+            ids = search.ids[0, 0, search.begin:].tolist() if search.texts.size else search.found[0][0].ids
             yield from ids[known:]
             known = len(ids)
 
     return tokens()
 
 
-def _steps(model: nn.Module, prompts: NDArray[np.int64], max_new_tokens: int, end_id: int | None,
-           never: Sequence[int], memory: Tensor | None, controls: Controls) -> Steps:
-    """The steps that continue `prompts`, ids (B, T)."""
-    special = [whole_number(token, "a token of never", "generate", least=None) for token in never]
-    if end_id is not None:
-        special.append(whole_number(end_id, "end_id", "generate", least=None))
-    if controls.min_length > max_new_tokens:
-        raise DecodingError(f"generate: min_length {controls.min_length} is more than max_new_tokens {max_new_tokens}")
+def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, drawn: tuple[float | None, int | None, float | None],
+               end_id: int | None, never: Sequence[int], memory: Tensor | None, controls: Mapping[str, Any],
+               beam_size: int = 1, alpha: float = 0.0
+               ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], Search]]:
+    """The lengths of the prompts, and what begins the `Search` that continues some of one length, by their numbers."""
+    prompts = [to_numpy(integer_ids(ids, "generate: prompts"))
+               for ids in (prompt.data if isinstance(prompt, Tensor) else prompt)]
+    for number, ids in enumerate(prompts):
+        if ids.ndim != 1 or not ids.size:
+            raise ValueError("generate: prompts must be ids (batch, length) or lists of ids, each with a token such as "
+                             f"begin-of-text; prompt {number} has shape {ids.shape}; a single prompt is [ids]")
+    if memory is not None and len(memory) != len(prompts):
+        raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
+                         f"{tuple(memory.shape)}")
+    steps, options = whole_number(max_new_tokens, "max_new_tokens", "generate"), controls_of(controls)
+    sampled, (temperature, top_k, top_p) = drawn != (None, None, None), drawn
+    if sampled and beam_size > 1:
+        raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, top_k "
+                         "and top_p")
+    draws = partial(draw, temperature=1.0 if temperature is None else temperature, top_k=top_k, top_p=top_p)
+    if sampled:
+        draws(np.zeros((1, 1)), np.zeros(1))  # which checks the options, before a number is drawn
+        uniform = random.next_generator().random((len(prompts), steps))  # those of a row, whatever batch it is in
 
-    def forward(ids: NDArray[np.int64], *memories: Any, **kept: Any) -> Any:
-        logits = model(ids, **dict(zip(["memory"], memories, strict=False)), **kept)
-        shape = tuple(getattr(logits, "shape", ()))
-        if len(shape) != 3 or shape[0] != len(ids) or (not kept and shape[1] != ids.shape[1]):
-            raise ValueError("generate: the model must return logits alone, of shape (batch, length, vocabulary), got "
-                             f"a {type(logits).__name__} {shape} for ids of shape {ids.shape}")
-        for token in special:
-            if not 0 <= token < shape[2]:
-                raise IndexError(f"generate: the token {token} of end_id and never is outside the vocabulary of "
-                                 f"{shape[2]}")
-        if shape[2] == len(set(never)):
-            raise nothing_left()
-        return logits
+    def begin(rows: NDArray[np.int64]) -> Search:
+        def choose(scores: Any, texts: NDArray[np.int64], added: int) -> list[tuple[Any, Any]]:
+            tokens = draws(scores, asarray_on(device_of(scores), uniform[rows[texts], added]))
+            return [(tokens, scores[xp(scores).arange(len(tokens)), tokens])]
 
-    return Steps(model, forward, prompts, () if memory is None else (memory,), np.full(len(prompts), max_new_tokens),
-                 -1 if end_id is None else end_id, never, controls)
+        return Search(model, model, np.stack([prompts[row] for row in rows]),
+                      {} if memory is None else {"memory": memory[rows]}, np.full(len(rows), steps),
+                      -1 if end_id is None else end_id, never, options, (), beam_size, 1, alpha,
+                      choose if sampled else None)
 
-
-def _choose(steps: int, count: int, temperature: float | None, top_k: int | None, top_p: float | None
-            ) -> Callable[[NDArray[np.int64]], Choose] | None:
-    """How to draw for those rows of `count` that form a batch; None where nothing is drawn.
-
-    The random numbers of a row do not depend on the batch that it is in.
-    """
-    if temperature is None and top_k is None and top_p is None:
-        return None
-    options = 1.0 if temperature is None else temperature, top_k, top_p
-    drawing(np.empty((0, 0)), *options)  # they are checked before a number is drawn
-    uniform = random.next_generator().random((count, steps))
-    return lambda rows: drawing(uniform[rows], *options)
-
-
-def _groups(prompts: list[Prompt]) -> list[NDArray[np.int64]]:
-    """The numbers of the prompts in batches of one length; within `parallel.threads` several for a common length."""
-    by_length: dict[int, list[int]] = defaultdict(list)
-    for row, ids in enumerate(prompts):
-        by_length[len(ids)].append(row)
-    return [part for rows in by_length.values()
-            for part in np.array_split(rows, max(1, min(parallel.thread_count(), len(rows) // LEAST_ROWS)))]
-
-
-def _prompts(model: nn.Module, prompt: Any, max_new_tokens: int, caller: str) -> list[Prompt]:
-    """The prompts on the host, checked with the model."""
-    if not isinstance(model, nn.Module) or isinstance(model, Transformer):
-        raise TypeError(f"{caller}: the model must be a decoder-only Module, whose call takes ids (B, T) and returns "
-                        f"logits (B, T, V), got a {type(model).__name__}")
-    max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", caller, least=1)
-    raw = prompt.data if isinstance(prompt, Tensor) else prompt
-    rows = [np.asarray(plain(row.data if isinstance(row, Tensor) else row, f"{caller}: prompts"))
-            for row in (to_numpy(plain(raw, f"{caller}: prompts")) if is_array(raw) else raw)]
-    for number, row in enumerate(rows):
-        if row.ndim != 1:
-            raise ValueError(f"{caller}: prompts must be ids (batch, length) or lists of ids; prompt {number} has "
-                             f"shape {row.shape}; a single prompt is [ids]")
-        if not row.size:
-            raise ValueError(f"{caller}: prompt {number} has no tokens; begin with a token such as begin-of-text")
-        if row.dtype.kind not in "iu":
-            raise TypeError(f"{caller}: prompts must be integers, prompt {number} is of {row.dtype}")
-    return [row.astype(np.int64) for row in rows]
+    return np.array([len(ids) for ids in prompts]), begin

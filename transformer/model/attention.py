@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
 from minigrad.functional.attention import join_heads, split_heads
 from minigrad.nn import init
+
+PROJECTIONS = ("query", "key", "value", "output")
+
+
+def xavier(*linears: nn.Linear) -> None:
+    """Begin anew: weights Xavier-uniform, biases zero."""
+    for linear in linears:
+        init.xavier_uniform_(linear.weight)
+        if linear.bias is not None:
+            init.zeros_(linear.bias)
+
+
+def projections(sizes: Sequence[tuple[int, int]], bias: bool | Collection[str]) -> list[nn.Linear]:
+    """The four of an attention, each from its two sizes; `bias` says whether they have biases, or which by name."""
+    with_bias = PROJECTIONS if bias is True else bias or ()
+    if not set(with_bias) <= set(PROJECTIONS):
+        raise ValueError(f"bias must be True, False or names among {', '.join(PROJECTIONS)}, got {bias!r}")
+    linears = [nn.Linear(*size, name in with_bias) for size, name in zip(sizes, PROJECTIONS, strict=True)]
+    xavier(*linears)
+    return linears
 
 
 class MultiHeadAttention(nn.Module):
@@ -27,14 +48,9 @@ class MultiHeadAttention(nn.Module):
         if d_model % num_heads:
             raise ValueError(f"d_model ({d_model}) must be a multiple of num_heads ({num_heads})")
         self.num_heads, self.p = num_heads, dropout
-        self.query = nn.Linear(d_model, d_model, bias)
-        self.key = nn.Linear(d_model if kdim is None else kdim, d_model, bias)
-        self.value = nn.Linear(d_model if vdim is None else vdim, d_model, bias)
-        self.output = nn.Linear(d_model, d_model, bias)
-        for projection in (self.query, self.key, self.value, self.output):
-            init.xavier_uniform_(projection.weight)
-            if projection.bias is not None:
-                init.zeros_(projection.bias)
+        self.query, self.key, self.value, self.output = projections([
+            (d_model, d_model), (d_model if kdim is None else kdim, d_model),
+            (d_model if vdim is None else vdim, d_model), (d_model, d_model)], bias)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, return_weights: bool = False,
                 cache: Any = None) -> Any:
@@ -54,26 +70,26 @@ class MultiHeadAttention(nn.Module):
             ValueError: a cache, where weights are asked for.
         """
         dropout = self.p if self.training else 0.0
+
+        def project(name: str, x: Tensor) -> Tensor:  # (B, ·, D)
+            return getattr(self, name)(tap(f"{name}_input", x))
+
         if cache is not None:
             if return_weights:
                 raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
 
-            def split(projection: nn.Linear, name: str, x: Tensor) -> Any:  # arrays: there is no gradient
-                return split_heads(projection(tap(name, x)).data, self.num_heads)
+            def heads(name: str, x: Tensor) -> Any:  # a raw array, since there is no gradient
+                return split_heads(project(name, x).data, self.num_heads)
 
-            context = cache.attend(split(self.query, "query_input", query), lambda: (
-                split(self.key, "key_input", key), split(self.value, "value_input", value)), mask, dropout_p=dropout)
+            context = cache.attend(heads("query", query), lambda: (heads("key", key), heads("value", value)), mask,
+                                   dropout_p=dropout)
             return tap("output", self.output(context))
-        # K W_K and V W_V: (B, S, D); Q W_Q: (B, T, D)
-        keys = self.key(tap("key_input", key))
-        values = self.value(tap("value_input", value))
-        queries = self.query(tap("query_input", query))
-        if not return_weights:
-            context = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout)  # (B, T, D)
-            return tap("output", self.output(context))
-        context, weights = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
-                                                  return_weights=True)
-        return tap("output", self.output(context)), weights
+        keys, values, queries = project("key", key), project("value", value), project("query", query)
+        found = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
+                                       return_weights=return_weights)
+        context, *weights = found if return_weights else (found,)
+        output = tap("output", self.output(context))  # (B, T, D)
+        return (output, *weights) if return_weights else output
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""

@@ -10,15 +10,16 @@ from minigrad import Tensor
 
 Activation = Callable[[Tensor], Tensor]
 
-_AT_LEAST_1 = ("source_vocab_size", "target_vocab_size", "d_model", "num_heads", "d_ff", "max_length")
-_AT_LEAST_0 = ("num_encoder_layers", "num_decoder_layers")
+_LEAST = dict.fromkeys(("source_vocab_size", "target_vocab_size", "d_model", "num_heads", "d_ff", "max_length"), 1)
+_LEAST |= {"num_encoder_layers": 0, "num_decoder_layers": 0}
 _CHOICES = {
     "norm": ("pre", "post"),
     "activation": ("relu", "gelu", "gelu_tanh", "silu"),
     "positions": ("sinusoidal", "learned"),
     "sinusoid_layout": ("interleaved", "halves"),
+    "first_position": (0, 1),
 }
-_KINDS = {"int": int, "float": int | float, "bool": bool, "bool | None": bool | None, "str": str,
+_KINDS: dict[str, Any] = {"int": int, "float": int | float, "bool": bool, "bool | None": bool | None, "str": str,
           "str | Activation": str | Callable}  # by annotation
 
 
@@ -82,8 +83,6 @@ class TransformerConfig:
         _check_fields(self)
         if self.positions == "sinusoidal" and self.d_model % 2:
             raise ValueError(f"sinusoidal positions need an even d_model, got {self.d_model}")
-        if self.first_position not in (0, 1):
-            raise ValueError(f"first_position must be 0 or 1, got {self.first_position}")
         if self.share_embeddings and self.source_vocab_size != self.target_vocab_size:
             raise ValueError("share_embeddings needs one vocabulary for both sides, got sizes "
                              f"{self.source_vocab_size} and {self.target_vocab_size}")
@@ -109,7 +108,7 @@ class TransformerConfig:
     @classmethod
     def small(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
         """3+3 layers of 256 features: a first translation model."""
-        return replace(cls(source_vocab_size, target_vocab_size), **changes)
+        return cls(source_vocab_size, target_vocab_size, **changes)
 
     @classmethod
     def base(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
@@ -188,24 +187,18 @@ def config_of(layer: object, config: Config | None, given: dict[str, Any], *opti
 
 def _check_fields(config: Config) -> None:
     """The type and the range of each field, whichever of the two classes has it; TypeError or ValueError names it."""
-    values = {field.name: getattr(config, field.name) for field in fields(config)}
     for field in fields(config):
-        value, kind = values[field.name], str(field.type)
+        name, value, kind = field.name, getattr(config, field.name), str(field.type)
         if not isinstance(value, _KINDS[kind]) or isinstance(value, type) or (
                 isinstance(value, bool) and "bool" not in kind):
-            raise TypeError(f"{field.name} must be of type {kind}, got {value!r}")
-    for name in _AT_LEAST_1:
-        if values.get(name, 1) < 1:
-            raise ValueError(f"{name} must be at least 1, got {values[name]}")
-    for name in _AT_LEAST_0:
-        if values.get(name, 0) < 0:
-            raise ValueError(f"{name} must not be negative, got {values[name]}")
+            raise TypeError(f"{name} must be of type {kind}, got {value!r}")
+        if name in _LEAST and value < _LEAST[name]:
+            raise ValueError(f"{name} must be at least {_LEAST[name]}, got {value}")
+        if name in _CHOICES and not callable(value) and value not in _CHOICES[name]:
+            raise ValueError(f"{name} must be one of {', '.join(map(str, _CHOICES[name]))}, got {value!r}")
     if config.d_model % config.num_heads:
         raise ValueError(f"d_model ({config.d_model}) must be a multiple of num_heads ({config.num_heads})")
     if not 0 <= config.dropout < 1:
         raise ValueError(f"dropout must be in [0, 1), got {config.dropout}")
     if not 0 < config.layer_norm_eps < float("inf"):
         raise ValueError(f"layer_norm_eps must be positive, got {config.layer_norm_eps}")
-    for name, allowed in _CHOICES.items():
-        if isinstance(values.get(name), str) and values[name] not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {values[name]!r}")

@@ -7,9 +7,8 @@ from typing import Any
 
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
-from minigrad.nn import init
 
-from transformer.model.attention import MultiHeadAttention
+from transformer.model.attention import MultiHeadAttention, xavier
 from transformer.model.config import Activation, Config, config_of
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -58,10 +57,7 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(config.d_ff, config.d_model, config.bias)
         self.dropout = nn.Dropout(config.dropout)
         self.activation = ACTIVATIONS[config.activation] if isinstance(config.activation, str) else config.activation
-        for linear in (self.inner, self.outer):
-            init.xavier_uniform_(linear.weight)
-            if linear.bias is not None:
-                init.zeros_(linear.bias)
+        xavier(self.inner, self.outer)
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply both linear maps: (B, T, D) → (B, T, d_ff) → (B, T, D)."""

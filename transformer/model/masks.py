@@ -47,7 +47,6 @@ def target_mask(ids: Any, pad_id: int = 0, past: int = 0) -> Any:
 
     None for a single such token without padding.
     """
-    ids = ids if is_array(ids) else Tensor(ids).data
     real, queries = source_mask(ids, pad_id), ids.shape[1] - past
     causal = causal_mask(queries, ids.shape[1], device_of(ids)) if queries > 1 else None
     if causal is None or real is None:

@@ -11,6 +11,7 @@ from minigrad.device import on_device_of, to_device, xp
 from minigrad.functional.embedding import integer_ids
 from minigrad.nn import init
 
+from transformer.model.attention import xavier
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import DecoderLayer, EncoderLayer, given
 from transformer.model.masks import source_mask, target_mask
@@ -93,16 +94,14 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
-        source = _table(config.source_vocab_size, config)
-        target = source if config.share_embeddings else _table(config.target_vocab_size, config)
+        source = token_table(config.source_vocab_size, config.d_model)
+        target = source if config.share_embeddings else token_table(config.target_vocab_size, config.d_model)
         self.encoder = Encoder(config, source)
         self.decoder = Decoder(config, target)
         self.projection: nn.Linear | None = None  # tied: the target embedding's table serves
         if not config.tie_output:
             self.projection = nn.Linear(config.d_model, config.target_vocab_size, config.output_bias)
-            init.xavier_uniform_(self.projection.weight)
-            if self.projection.bias is not None:
-                init.zeros_(self.projection.bias)
+            xavier(self.projection)
 
     def forward(self, source: Any, target: Any) -> Tensor:
         """The logits of the token after each token of `target`, given all of `source`.
@@ -197,8 +196,8 @@ def ids_on(device: str, ids: Any, vocab_size: int, side: str) -> Any:
     return to_device(raw, device)
 
 
-def _table(vocab_size: int, config: TransformerConfig) -> nn.Embedding:
+def token_table(vocab_size: int, d_model: int) -> nn.Embedding:
     """An embedding table with rows from N(0, 1/d_model): of length about 1 before the scaling by √d_model."""
-    table = nn.Embedding(vocab_size, config.d_model)
-    init.normal_(table.weight, std=config.d_model ** -0.5)
+    table = nn.Embedding(vocab_size, d_model)
+    init.normal_(table.weight, std=d_model ** -0.5)
     return table

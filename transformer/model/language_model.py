@@ -8,15 +8,14 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
-from minigrad.nn import init
 
 from transformer.model.config import LayerConfig
+from transformer.model.grouped_attention import GroupedQueryAttention
 from transformer.model.layers import DecoderLayer, given
 from transformer.model.masks import causal_mask
-from transformer.model.more.grouped_attention import GroupedQueryAttention
-from transformer.model.more.rotary import RotaryPositions
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
-from transformer.model.transformer import ids_on
+from transformer.model.rotary import RotaryPositions
+from transformer.model.transformer import ids_on, token_table
 
 POSITIONS = {"learned": LearnedPositions, "sinusoidal": SinusoidalPositions, "rotary": None}
 
@@ -49,8 +48,7 @@ class LanguageModel(nn.Module):
         added, rotary = POSITIONS[positions], RotaryPositions() if positions == "rotary" else None
         self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
         self.cross_attention = cross_attention
-        self.table = nn.Embedding(vocab_size, d_model)
-        init.normal_(self.table.weight, std=d_model ** -0.5)
+        self.table = token_table(vocab_size, d_model)
         self.positions = None if added is None else added(max_length, d_model)
         self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
         self.dropout = nn.Dropout(dropout)

@@ -8,9 +8,8 @@ from typing import Any
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
 from minigrad.functional.attention import join_heads, split_heads
-from minigrad.nn import init
 
-PROJECTIONS = ("query", "key", "value", "output")
+from transformer.model.attention import projections
 
 
 class GroupedQueryAttention(nn.Module):
@@ -48,21 +47,12 @@ class GroupedQueryAttention(nn.Module):
             raise ValueError(f"num_heads ({num_heads}) must be a multiple of num_kv_heads ({num_kv_heads})")
         if head_dim is None and d_model % num_heads:
             raise ValueError(f"d_model ({d_model}) must be a multiple of num_heads ({num_heads}), or head_dim be given")
-        with_bias = PROJECTIONS if bias is True else bias or ()
-        if isinstance(with_bias, str) or not set(with_bias) <= set(PROJECTIONS):
-            raise ValueError(f"bias must be True, False or names among {', '.join(PROJECTIONS)}, got {bias!r}")
         self.num_heads, self.num_kv_heads = num_heads, num_kv_heads
         self.head_dim = d_model // num_heads if head_dim is None else head_dim
         self.p, self.rotary = dropout, rotary
         inner, shared = num_heads * self.head_dim, num_kv_heads * self.head_dim
-        self.query = nn.Linear(d_model, inner, "query" in with_bias)
-        self.key = nn.Linear(d_model, shared, "key" in with_bias)
-        self.value = nn.Linear(d_model, shared, "value" in with_bias)
-        self.output = nn.Linear(inner, d_model, "output" in with_bias)
-        for projection in (self.query, self.key, self.value, self.output):
-            init.xavier_uniform_(projection.weight)
-            if projection.bias is not None:
-                init.zeros_(projection.bias)
+        self.query, self.key, self.value, self.output = projections([
+            (d_model, inner), (d_model, shared), (d_model, shared), (inner, d_model)], bias)
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor, mask: Any = None, cache: Any = None) -> Tensor:
         """Attend from `query` to `key` and `value`.
@@ -97,7 +87,7 @@ class GroupedQueryAttention(nn.Module):
             queries = self.rotary(queries, past + earlier)
         options: dict[str, Any] = {"dropout_p": self.p if self.training else 0.0, "enable_gqa": True}
         context = (join_heads(F.scaled_dot_product_attention(queries, *made(), mask, **options)) if cache is None else
-                   cache.attend(queries, made, mask, **options))
+                   cache.attend(queries.data, lambda: [x.data for x in made()], mask, **options))
         return tap("output", self.output(tap("concatenated", context)))
 
     def extra_repr(self) -> str:

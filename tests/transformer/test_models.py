@@ -1,0 +1,144 @@
+"""What holds for every model of the table: gradients, no look at padding or at later tokens, the cache."""
+
+import numpy as np
+import pytest
+
+import minigrad
+from minigrad import nn, no_grad
+
+from tests.conftest import DEVICES
+from tests.transformer.by_hand import ByHand
+from tests.transformer.differences import check_gradients, check_hessian_vector_product, directions, one_direction
+from tests.transformer.models import IDS, MODELS, TRANSLATING, captions, translating
+from tests.transformer.tiny import BOS, LABELS, PAD, SOURCE, VOCABULARY, assert_same, backward
+from transformer import shift_right
+from transformer.decode import Cache
+
+every_model = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS.keys())
+CACHED = MODELS | {"no layers": translating(num_decoder_layers=0), "one layer that runs twice": captions}
+every_cached_model = pytest.mark.parametrize("make", CACHED.values(), ids=CACHED.keys())
+
+
+# --- The formula and its gradient -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", TRANSLATING.values(), ids=TRANSLATING.keys())
+def test_every_sentence_of_a_padded_batch_has_the_logits_of_the_formula(make, device):
+    model = make(device).model
+    logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
+    assert logits.shape == (2, 4, VOCABULARY)
+    apart = model.decode(shift_right(LABELS, BOS), model.encode(SOURCE), model.memory_mask(SOURCE))
+    np.testing.assert_array_equal(apart.numpy(), logits)
+    for b, (source, labels) in enumerate(zip(SOURCE, LABELS, strict=True)):
+        target = np.array([BOS, *labels[labels != PAD][:-1]])
+        expected = ByHand(model).logits(source[source != PAD], target)
+        np.testing.assert_allclose(logits[b, : len(target)], expected, rtol=0, atol=1e-12)
+
+
+@every_model
+def test_the_loss_has_the_gradient_of_finite_differences(make):
+    """Two texts of unequal lengths, padding and causal masks, label smoothing, dropout with the same masks each time.
+
+    Along the gradient's largest entry, and along random signs everywhere.
+    """
+    example = make(dropout=0.2)
+    check_gradients(example.loss, dict(example.model.named_parameters()),
+                    lambda gradient, rng: directions(gradient, rng, entries=0, dense=1))
+
+
+@pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
+def test_on_every_device(device):
+    """Of the encoder's parameters, whose gradients have come through everything else."""
+    example = MODELS["post-norm, gelu, three-way tied"](device, dropout=0.2)
+    check_gradients(example.loss, {name: p for name, p in example.model.named_parameters() if "encoder" in name},
+                    one_direction)
+
+
+@every_model
+def test_fused_and_step_by_step_agree_in_value_and_all_gradients(make):
+    example, results = make(dropout=0.2), []
+    for enabled in (True, False):
+        with minigrad.fused(enabled), minigrad.random.fork(6):
+            results.append({"loss": example.loss().numpy(), **backward(example.model, example.loss)})
+    assert_same(*results)
+
+
+@pytest.mark.parametrize(("name", "fused"), [
+    ("as GPT-2", True), ("as Llama", False), ("post-norm with final norms, output bias, no other bias, halves from 1",
+                                              False)])
+def test_hessian_vector_product_of_the_whole_loss(name, fused, device):
+    example = MODELS[name](device, dropout=0.2)
+    with minigrad.fused(fused):
+        check_hessian_vector_product(example.loss, dict(example.model.named_parameters()))
+
+
+# --- What no model sees ---------------------------------------------------------------------------
+
+
+@every_model
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+def test_a_text_has_the_loss_and_the_gradient_that_it_has_alone(make, fused):
+    """So no padding is seen."""
+    example = make()
+    with minigrad.fused(fused):
+        alone = [backward(example.model, lambda row=row: example.loss([row], "sum")) for row in (0, 1)]
+        assert_same(backward(example.model, lambda: example.loss(reduction="sum")),
+                    {name: value + alone[1][name] for name, value in alone[0].items()})
+        assert example.loss(reduction="sum").item() == pytest.approx(
+            sum(example.loss([row], "sum").item() for row in (0, 1)), rel=1e-13)
+
+
+@every_model
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+def test_no_output_sees_a_later_token(make, fused, device):
+    example = make(device)
+    for t in (1, 8, 14):
+        changed = IDS.copy()
+        changed[:, t:] = 13 - changed[:, t:]  # 5 to 10, no two alike
+        with minigrad.fused(fused), no_grad():
+            before, after = (example.forward(ids, **example.beside()).numpy() for ids in (IDS, changed))
+        np.testing.assert_array_equal(after[:, :t], before[:, :t])
+        assert (after[:, t:] != before[:, t:]).any(axis=-1).all()
+
+
+# --- The cache ------------------------------------------------------------------------------------
+
+
+@every_cached_model
+@pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
+def test_the_logits_are_those_of_the_whole_text(make, fused, device, monkeypatch):
+    """For several tokens, for one, for one, and for the rest; and without a cache, where the model takes none, too."""
+    monkeypatch.setattr("transformer.decode.cache.FIRST_ROOM", 2)
+    example, cache = make(device), Cache()
+    with minigrad.fused(fused), no_grad(), nn.evaluating():
+        beside = example.beside()
+        expected = example.forward(IDS, **beside, cache=Cache()).numpy()
+        if make is not captions:
+            np.testing.assert_allclose(example.forward(IDS, **beside).numpy(), expected, rtol=0, atol=1e-12)
+        found = [example.forward(IDS[:, :end], **beside, cache=cache).numpy() for end in (4, 5, 6, 15)]
+    np.testing.assert_allclose(np.concatenate(found, axis=1), expected, rtol=0, atol=1e-12)
+    assert cache.length == 15
+
+
+@every_cached_model
+def test_each_hypothesis_follows_its_own_past(make, device):
+    """Random parents for 20 steps, between one and five hypotheses; texts leave, and one comes twice."""
+    example, rng, cache = make(device), np.random.default_rng(3), Cache()
+    ids, texts = IDS[:, None, :4], np.arange(3)
+    with no_grad(), nn.evaluating():
+        beside = example.beside()
+
+        def logits(ids, rows, cache):
+            chosen = {name: None if x is None else x[rows] for name, x in beside.items()}
+            return example.forward(ids, **chosen, cache=cache).numpy()[:, -1]
+
+        for step in range(20):
+            batch, hypotheses, length = ids.shape
+            flat = ids.reshape(-1, length)
+            expected = logits(flat, np.repeat(texts, hypotheses), Cache())  # one that has read nothing
+            np.testing.assert_allclose(logits(flat, texts, cache), expected, rtol=0, atol=1e-12)
+            keep = np.array({6: [2, 0, 2, 1], 12: [3, 1, 2], 15: [0]}.get(step, range(batch)))
+            parents = rng.integers(0, hypotheses, (len(keep), (1, 5, 5, 3, 1)[step % 5]))
+            cache.select(keep, parents)
+            ids = np.concatenate([ids[keep[:, None], parents], rng.integers(3, 9, (*parents.shape, 1))], axis=2)
+            texts = texts[keep]
