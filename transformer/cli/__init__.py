@@ -18,20 +18,14 @@ import click
 
 from minigrad import __version__
 
+from transformer.cli import demo, evaluate, explain, info, train, translate, write_out
 from transformer.cli.command import Group
-from transformer.cli.demo import demo as demo_command
-from transformer.cli.evaluate import evaluate as evaluate_command
-from transformer.cli.explain import explain as explain_command
-from transformer.cli.info import info as info_command
-from transformer.cli.train import train as train_command
-from transformer.cli.translate import translate as translate_command
-from transformer.cli.write_out import write_out as write_out_command
 
 __all__ = ["main"]
 
 
-COMMANDS = [demo_command, train_command, translate_command, evaluate_command, explain_command, write_out_command,
-            info_command]
+COMMANDS = [demo.demo, train.train, translate.translate, evaluate.evaluate, explain.explain, write_out.write_out,
+            info.info]
 
 
 @click.group(cls=Group, commands=COMMANDS, invoke_without_command=True)

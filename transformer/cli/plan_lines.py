@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from transformer.cli.command import quoted
+from transformer.cli.command import command_line
 from transformer.cli.sources import Text
-from transformer.cli.training_options import as_command
 from transformer.data.examples import Examples
 from transformer.data.parallel_text import Pairs
-from transformer.data.tokenizer import WordTokenizer
 from transformer.data.vocabulary import UNK
 from transformer.training.messages import counted
 from transformer.training.plan import Plan
@@ -49,7 +47,7 @@ def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: in
     yield (f"training  about {counted(round(expected.updates), 'update')} of {training.batch_tokens:,} tokens, which "
            f"go {expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
            f"{config.dropout:g}")
-    yield f"the same  python -m transformer train {as_command(plan.options)} --out {quoted(out)}"
+    yield f"the same  {command_line(plan.options | {'out': out})}"
     if amount.pairs < FEW:
         few = counted(amount.pairs, "pair is", "pairs are")
         yield (f"note: {few} too few to translate other sentences: with fewer than {FEW:,} a model learns those it "
@@ -57,18 +55,7 @@ def lines(text: Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: in
     if twice == len(different):
         yield "note: all validation pairs also stand in training: they say nothing of how well other text is translated"
     if unknown > MANY_UNKNOWN:
-        yield f"note: {_advice(plan, valid)}"
+        yield "note: many tokens of the validation text are unknown; --tokens bpe knows all, and parts punctuation"
     equal = sum(source == target for source, target in text.train)
     if equal > len(text.train) / 10:
         yield f"note: {counted(equal, 'pair has', 'pairs have')} the same text on both sides"
-
-
-def _advice(plan: Plan, valid: Pairs) -> str:
-    """What to do about unknown tokens: of words, tell of those that are known but for punctuation."""
-    for side, tokenizer in enumerate(plan.tokenizers):
-        if isinstance(tokenizer, WordTokenizer):
-            glued = [*dict.fromkeys(word for pair in valid for word in tokenizer.glued(pair[side]))]
-            if glued:
-                return (f"words are what stands between blanks, so {glued[0]!r} is unknown, and known without its "
-                        f"punctuation ({len(glued) - 1:,} more are like it); --tokens bpe splits them")
-    return "many tokens of the validation text are unknown; --tokens bpe knows all"

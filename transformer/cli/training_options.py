@@ -5,36 +5,29 @@ An option that is not given is None: its value comes from the task's recipe or, 
 
 from __future__ import annotations
 
-import shlex
-from typing import Any
-
 import click
 
-from transformer.cli.command import COUNT, HELD, SEED, F, FiniteRange, option
+from transformer.cli.command import COUNT, FILE, HELD, NOT_NEGATIVE, SEED, Count, F, Number, options
 from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
-from transformer.training.options import METRICS, MOST, SCHEDULES, TrainingOptions
+from transformer.training.options import METRICS, SCHEDULES, TrainingOptions
 from transformer.training.recipes import RECIPES
 
-POSITIVE, NOT_NEGATIVE = FiniteRange(0, min_open=True), FiniteRange(0)
-PROBABILITY = FiniteRange(0, 1, max_open=True)
-VOCABULARY = click.IntRange(len(SPECIALS) + 1, MOST)  # room for a token of the text
-FILES = {"multiple": True, "metavar": "SRC TGT | TABLE", "type": click.Path(allow_dash=True)}
-TOKENIZER = {"metavar": "FILE", "type": click.Path(exists=True, dir_okay=False)}
-_TEXT = ("Parallel text to train on, UTF-8, perhaps in gzip: two files, line i of one the translation of line i of the "
-         "other, or a table, source and target with a tab between them. - is standard input.")
+POSITIVE, PROBABILITY = Number(0, min_open=True), Number(0, 1, max_open=True)
+TEXT = {"multiple": True, "metavar": "SRC TGT | TABLE"}
+EITHER = {"default": None}
 # An option has a second name where the attribute that it sets, of TransformerConfig or TrainingOptions, has another.
-# Then come its values: choices, a type, or the attributes of a `click.Option`.
-_SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
+SECTIONS = {
     "Data (one of --task and --train)": [
         ("--task", {"type": click.Choice([*TASKS]), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
-        ("--train", FILES, _TEXT),
-        ("--valid", FILES, "Parallel text to validate on; without it a tenth of the training text is held out."),
+        ("--train", TEXT,
+         "Parallel text to train on: two files, or a table with tabs; UTF-8, perhaps in gzip. - is standard input."),
+        ("--valid", TEXT, "Parallel text to validate on; without it a tenth of the training text is held out."),
         ("--tokens", ("words", "characters", "bpe"), "How text is cut into tokens; bpe: byte pairs."),
-        ("--source-tokenizer", TOKENIZER, "A tokenizer.json of Hugging Face that cuts the source instead."),
-        ("--target-tokenizer", TOKENIZER, "The same for the target."),
-        ("--vocab-size", VOCABULARY, "The most tokens of a vocabulary."),
-        ("--shared-vocab/--separate-vocab", {}, "One vocabulary and embedding for both sides, or two."),
+        ("--source-tokenizer", FILE, "A tokenizer.json of Hugging Face that cuts the source instead."),
+        ("--target-tokenizer", FILE, "The same for the target."),
+        ("--vocab-size", Count(len(SPECIALS) + 1), "The most tokens of a vocabulary."),
+        ("--shared-vocab/--separate-vocab", EITHER, "One vocabulary and embedding for both sides, or two."),
         ("--train-count", HELD, "Generated pairs to train on."),
         ("--valid-count", HELD, "Generated pairs to validate on."),
     ],
@@ -52,7 +45,7 @@ _SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
         ("--activation", ("relu", "gelu", "gelu_tanh", "silu"), "Activation of the feed-forward layers."),
         ("--positions", ("sinusoidal", "learned"), "How positions are encoded."),
         ("--max-length", COUNT, "The longest sentence, in tokens with end-of-sentence."),
-        ("--tie/--no-tie tie_output", {}, "Use the target embedding as the output projection."),
+        ("--tie/--no-tie tie_output", EITHER, "Use the target embedding as the output projection."),
     ],
     "Training": [
         ("--steps", COUNT, "Updates to make."),
@@ -61,12 +54,11 @@ _SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
         ("--batch-tokens", COUNT, "Size of a batch: sentences × the longest, in tokens."),
         ("--accumulate", COUNT, "Gradient accumulation: batches for one update."),
         ("--learning-rate", POSITIVE, "The highest learning rate."),
-        ("--warmup warmup_steps", click.IntRange(0, MOST), "Updates until the highest rate."),
-        ("--schedule", SCHEDULES,
-         "How the rate falls after warm-up; wsd: in the last fifth of the run."),
+        ("--warmup warmup_steps", NOT_NEGATIVE, "Updates until the highest rate."),
+        ("--schedule", SCHEDULES, "How the rate falls after warm-up; wsd: in the last fifth of the run."),
         ("--label-smoothing", PROBABILITY, "Probability spread over all tokens."),
-        ("--clip clip_norm", NOT_NEGATIVE, "Largest gradient norm; 0 does not clip."),
-        ("--weight-decay", NOT_NEGATIVE, "Decoupled weight decay, as in AdamW."),
+        ("--clip clip_norm", Number(0), "Largest gradient norm; 0 does not clip."),
+        ("--weight-decay", Number(0), "Decoupled weight decay, as in AdamW."),
         ("--adam-beta2", PROBABILITY, "Decay of Adam's second moment."),
         ("--seed", SEED, "Seed of data, parameters, dropout."),
     ],
@@ -83,34 +75,9 @@ _SECTIONS: dict[str, list[tuple[str, Any, str]]] = {
 
 def training_options(command: F) -> F:
     """Give a command all of the options above."""
-    decorators = [
-        option(*names.split(), default=None, section=section, help=text, **_attributes(values))
-        for section, rows in _SECTIONS.items() for names, values, text in rows
-    ]
-    for decorate in reversed(decorators):
-        command = decorate(command)
+    for section, rows in reversed(SECTIONS.items()):
+        command = options(section, *rows)(command)
     return command
-
-
-def _attributes(values: Any) -> dict[str, Any]:
-    if isinstance(values, tuple):
-        return {"type": click.Choice(values)}
-    number = {"type": values, "metavar": "X" if isinstance(values, FiniteRange) else "N"}
-    return values if isinstance(values, dict) else number
-
-
-def as_command(options: dict[str, Any]) -> str:
-    """The options, by the names of their parameters, as they are written on a command line."""
-    words = [f"--{name}={options[name]}" for name in ("threads", "shards") if name in options]
-    for rows in _SECTIONS.values():
-        for names, _, _ in rows:
-            name, *_, attribute = names.split() * 2
-            value = options.get(attribute.removeprefix("--").partition("/")[0].replace("-", "_"))
-            if isinstance(value, bool):
-                words.append(name.split("/")[not value])
-            elif value is not None:
-                words += [name, *map(str, value if isinstance(value, list | tuple) else [value])]
-    return shlex.join(words)
 
 
 def notes() -> str:
@@ -118,8 +85,7 @@ def notes() -> str:
     lines = ["\b", "Defaults:"]
     for name in TASKS:
         recipe, options = RECIPES[name], RECIPES[name].options
-        length = f"{options.steps:,} steps" if options.steps else f"{options.epochs} epochs"
-        lines.append(f"  {name:9} {recipe.preset:5} {length:>11} of {options.batch_tokens:,} tokens, "
+        lines.append(f"  {name:9} {recipe.preset:5} {options.steps:,} steps of {options.batch_tokens:,} tokens, "
                      f"learning rate {options.learning_rate:g}, {options.schedule}")
     lines.append("  text      what suits the amount of text and --minutes, printed before the training begins")
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)

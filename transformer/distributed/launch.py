@@ -15,7 +15,6 @@ from minigrad.device import module_for
 
 from transformer.distributed.ranks import ALONE, Alone, Ranks
 
-KINDS = ("mpi", "off")
 # How many processes a launcher started, and which is this one: Open MPI, those with PMI (MPICH, Intel, SLURM), SLURM
 # with PMIx.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -48,24 +47,16 @@ def _largest(names: Sequence[str], otherwise: int) -> int:
     return max([int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()], default=otherwise)
 
 
-def start(kind: str | None) -> Alone:
-    """The ranks of this process, which several calls share: by default all that a launcher started.
-
-    Args:
-        kind: one of `KINDS`; None notices the launcher.
+def world(alone: bool = False) -> Alone:
+    """The ranks of this process: all that a launcher started, or it `alone`, as the first call says.
 
     Raises:
         LaunchError: mpi4py is missing, or belongs to another MPI than the launcher.
     """
     global _started
     if _started is None:
-        _started = ALONE if kind == "off" or (kind is None and launched() == 1) else _of_mpi()
+        _started = ALONE if alone or launched() == 1 else _of_mpi()
     return _started
-
-
-def world() -> Alone:
-    """The ranks of this process: those that were started, or those that a launcher did."""
-    return start(None)
 
 
 def _of_mpi() -> Alone:

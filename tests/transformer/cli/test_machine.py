@@ -23,7 +23,6 @@ LARGE = ["--task", "copy", "--train-count", 60, "--valid-count", 5, "--d-model",
 def three_cores(monkeypatch):
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("transformer.cli.train.usable_threads", lambda: 3)
     monkeypatch.setattr("transformer.training.threads.usable_threads", lambda processes=1: 3)
 
 
@@ -59,7 +58,7 @@ def test_a_run_says_and_keeps_its_number(tmp_path, monkeypatch):
     """Whatever the machine; what is given to --resume stands."""
     out, used = tmp_path / "run", []
     result = call("train", *SMALL, "--steps", 1, "--out", tmp_path / "plain")
-    assert result.stdout.splitlines()[1] == "1 thread: more would gain nothing at this size"
+    assert result.stdout.splitlines()[1] == "1 thread"
     assert call("train", *SMALL, "--steps", 1, "--out", out, "--threads", 2).stdout.splitlines()[1] == "2 threads"
     assert load_run(out, "latest")[0].training["threads"] == 2
 

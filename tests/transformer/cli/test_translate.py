@@ -26,17 +26,6 @@ def test_line_ends(run, standard_input, output):
     assert call("translate", run, standard_input=standard_input).stdout == output
 
 
-def test_several_translations_and_scores_are_in_columns(run):
-    result = call("translate", run, "--beam", 3, "--nbest", 2, "--scores", standard_input="one two\n\nthree\n")
-    lines = [line.split("\t") for line in result.stdout.splitlines()]
-    expected = Translator.load(run).translate(["one two", "three"], beam=3, num_best=2)
-    assert lines[1] == [""]
-    for cells, found in zip([lines[0], lines[2]], expected, strict=True):
-        assert cells == [cell for best in found for cell in (best.text, f"{best.score:.4f}")]
-    only_texts = call("translate", run, "--beam", 3, "--nbest", 2, standard_input="one two\n").stdout
-    assert only_texts == f"{lines[0][0]}\t{lines[0][2]}\n"
-
-
 def test_what_a_translation_must_and_may_not_say(run):
     options = {"prefix": "三 三", "min_length": 4, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2}
     expected = Translator.load(run).translate(["one", "two three"], beam=2, **options)
@@ -82,10 +71,9 @@ def test_what_the_vocabulary_lacks_is_told_beside_the_translation(run):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ("--nbest 3", "--nbest 3 needs --beam 3"),
-    ("--max-length 9", "--max-length 9 is more than the model's 8"),
+    ("--max-length 9", "max_length 9 is more than the model's 8"),
     (f"--beam {10**11}", "is not in the range"),
-    ("--alpha nan", "'--alpha': nan"),
+    ("--alpha nan", "alpha"),
     ("--prefix 一四", "the target's vocabulary lacks '一四' of the prefix"),
     ("--min-length 9", "a prefix or min_length of 9 tokens is more than the 8 of max_length"),
     ("--repetition-penalty 0", "'--repetition-penalty': 0.0"),

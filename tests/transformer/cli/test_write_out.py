@@ -67,7 +67,6 @@ def test_it_replaces_what_it_wrote_and_nothing_else(run, tmp_path, monkeypatch):
     (["  "], "source 1 is empty"),
     (["one", "  "], "the target is empty"),
     (["one " * 8], "a sequence of 9 tokens is longer than"),
-    (["one \udcff"], "SOURCE is not UTF-8"),
     (["one", "--out", "step.txt"], "ends in .py"),
     (["one", "--out", "nowhere/step.py"], "there is no folder nowhere"),
 ])
