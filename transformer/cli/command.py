@@ -89,7 +89,6 @@ class Command(_OneLine):
             raise click.UsageError("standard output is closed; the result is written to it")
         if "threads" in ctx.params:
             ctx.params["ranks"] = ranks = launch.world()
-            ranks.compare(the_version_of_the_code=launch.code_digest)
             if ranks.rank > 0:  # the first speaks for all
                 ctx.with_resource(silent())
         else:

@@ -29,22 +29,18 @@ class LaunchError(RuntimeError):
 
 def launched() -> int:
     """How many processes a launcher started, this one included; 1 without a launcher."""
-    return _largest(_of_step(_SIZES), 1)
+    return _largest(_SIZES, 1)
 
 
 def number() -> int:
     """The number of this process among those that a launcher started; 0 without a launcher."""
-    return _largest(_of_step(_NUMBERS), 0)
-
-
-def _of_step(names: Sequence[str]) -> Sequence[str]:
-    """The names without SLURM's, where those are of the job around mpirun, not of a step by PMIx."""
-    return names if "PMIX_RANK" in os.environ else [name for name in names if not name.startswith("SLURM")]
+    return _largest(_NUMBERS, 0)
 
 
 def _largest(names: Sequence[str], otherwise: int) -> int:
-    """The largest number in these environment variables."""
-    return max([int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()], default=otherwise)
+    """The largest number in these variables, but for SLURM's where they are of the job around mpirun, not of a step."""
+    told = [os.environ.get(name, "") for name in names if "PMIX_RANK" in os.environ or not name.startswith("SLURM")]
+    return max([int(value) for value in told if value.isdecimal()], default=otherwise)
 
 
 def world(alone: bool = False) -> Alone:
@@ -83,8 +79,6 @@ def own_device(device: str) -> str:
 
 def code_digest() -> int:
     """A checksum of the source of both packages."""
-    folder, digest = Path(__file__).parents[2], 0
-    for package in ("minigrad", "transformer"):
-        for path in sorted((folder / package).rglob("*.py")):
-            digest = zlib.crc32(path.read_bytes(), zlib.crc32(path.relative_to(folder).as_posix().encode(), digest))
-    return digest
+    folder = Path(__file__).parents[2]
+    files = (path for package in ("minigrad", "transformer") for path in sorted((folder / package).rglob("*.py")))
+    return zlib.crc32(b"".join(path.read_bytes() for path in files))
