@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from minigrad import parallel
 from minigrad.device import devices
 
-import transformer.cli.train
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
 from transformer.training.checkpoints import load_run
@@ -54,22 +53,14 @@ def test_threads_and_products_while_it_trains(divided, threads, seen, tmp_path, 
     assert found == [seen]
 
 
-def test_a_run_says_and_keeps_its_number(tmp_path, monkeypatch):
+def test_a_run_says_and_keeps_its_number(tmp_path):
     """Whatever the machine; what is given to --resume stands."""
-    out, used = tmp_path / "run", []
-    result = call("train", *SMALL, "--steps", 1, "--out", tmp_path / "plain")
-    assert result.stdout.splitlines()[1] == "1 thread"
-    assert call("train", *SMALL, "--steps", 1, "--out", out, "--threads", 2).stdout.splitlines()[1] == "2 threads"
-    assert load_run(out, "latest")[0].training["threads"] == 2
-
-    run_training = transformer.cli.train.run_training
-    monkeypatch.setattr(transformer.cli.train, "run_training",
-                        lambda *args, **kwargs: (used.append(args[6].threads), run_training(*args, **kwargs))[1])
-    resume = ["train", "--out", out, "--resume", "--quiet"]
-    assert call(*resume, "--steps", 2).stdout.splitlines()[1] == "2 threads"
-    assert call(*resume, "--steps", 3, "--threads", 1).stdout.splitlines()[1] == "1 thread"
-    call(*resume, "--steps", 4)
-    assert used == [2, 1, 1]
+    out = tmp_path / "run"
+    for step, (given, number) in enumerate([([], "1 thread"), (["--threads", 2], "2 threads"), ([], "2 threads")], 1):
+        new = SMALL if step == 1 else ["--resume", "--quiet"]
+        result = call("train", *new, "--steps", step, "--out", out, *given)
+        assert result.stdout.splitlines()[1] == number
+        assert load_run(out, "latest")[0].training["threads"] == int(number[0])
 
 
 @pytest.mark.parametrize("command", ["translate", "evaluate"])
@@ -87,12 +78,11 @@ def test_threads_while_it_decodes(command, small_run, monkeypatch):
     assert seen == [({1}, 3)]
 
 
-@pytest.mark.parametrize("command", ["train", "translate", "evaluate"])
-def test_without_a_gpu(command, small_run, tmp_path, monkeypatch):
+def test_without_a_gpu(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     monkeypatch.setattr(devices, "_cuda_module", None)
-    arguments = [*SMALL, "--out", tmp_path / "run"] if command == "train" else [small_run]
-    assert "CuPy is not installed, and cuda devices need it" in refused(command, *arguments, "--device", "cuda")
+    said = refused("train", *SMALL, "--out", tmp_path / "run", "--device", "cuda")
+    assert "CuPy is not installed, and cuda devices need it" in said
     assert not (tmp_path / "run").exists()
 
 
