@@ -15,11 +15,6 @@ from transformer.training import loop
 from transformer.training.trainer import Trainer
 
 
-def divide(trainer):
-    """A mistake of the program."""
-    trainer.progress.step // 0
-
-
 def lose_memory(trainer):
     raise MemoryError
 

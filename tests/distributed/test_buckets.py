@@ -16,7 +16,7 @@ from minigrad import Tensor
 from minigrad.parallel import GradientSum
 from minigrad.tensor.gradients import arrive
 
-from transformer.distributed.buckets import Exchange, divided
+from transformer.distributed.buckets import Exchange
 from transformer.distributed.ranks import Alone
 
 SPECIAL = [1.0, 1e-4, 3.0, -0.0, 0.0, 6e-8, 1e-45, 6e4, -6e4, np.inf, -np.inf, np.nan]
@@ -158,11 +158,3 @@ def test_a_loss_of_something_else_is_an_error():
     exchange = Exchange(ThreadRank(0, 1, {}, 0), [leaf], 1)
     with pytest.raises(ValueError, match=r"a tensor of shape \(3,\) that is no parameter"):
         exchange.put(other, {(0, 1): np.ones(3, np.float32)})
-
-
-def test_small_leaves_of_one_kind_share_a_bucket_that_comes_where_its_last_leaf_does():
-    sizes = {"a": 9, "b": 1, "large": 13, "c": 9, "d": 9, "e": 9, "f": 9, "g": 2}
-    leaves = leaves_of([((size,), "float64" if name in "bg" else "float32") for name, size in sizes.items()])
-    names = dict(zip(map(id, leaves), sizes, strict=True))
-    buckets = [[names[id(leaf)] for leaf in bucket] for bucket in divided(leaves, 160)]
-    assert buckets == [["large"], ["a", "c", "d", "e", "f"], ["b", "g"]]
