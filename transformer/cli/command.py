@@ -19,7 +19,6 @@ from minigrad import DeviceError
 from minigrad.device import module_for, parse_device
 
 from transformer.cli.streams import silent, standard_streams
-from transformer.decode.beam import MAX_ALPHA
 from transformer.distributed import ALONE, RankError, launch
 from transformer.training.messages import shortened
 from transformer.training.options import MOST_THREADS
@@ -60,7 +59,7 @@ class _OneLine(click.Command):
                     raise
                 # A fault of ours, for which the other ranks must not wait.
                 _fail(f"{type(error).__name__}: {error}", traceback.format_exc())
-            sys.exit(status if isinstance(status, int) else 0)
+            sys.exit(status)
 
 
 def _fail(message: str, details: str = "") -> NoReturn:
@@ -173,7 +172,7 @@ def _usable(context: click.Context, parameter: click.Parameter, device: str) -> 
         return parse_device(device)
 
 
-COUNT, NOT_NEGATIVE, SEED = Count(1), Count(0), Count(0, 2**64 - 1)
+COUNT, NOT_NEGATIVE = Count(1), Count(0)
 HELD, BEAM, THREADS = Count(1, 10**7), Count(1, 10**4), Count(1, MOST_THREADS)  # pairs in memory; hypotheses
 FILE = click.Path(dir_okay=False)
 FOLDER: dict[str, Any] = {"metavar": "DIR", "type": click.Path(path_type=Path)}
@@ -196,7 +195,7 @@ def decoding_options(command: F) -> F:
         "Decoding",
         ("--beam", BEAM, "Beam size: hypotheses that the search keeps open; 1 is greedy decoding.", 1),
         ("--batch-size", COUNT, "Sentences decoded together.", 64),
-        ("--alpha", Number(0, MAX_ALPHA),
+        ("--alpha", Number(0),
          f"A log-probability is divided by ((5 + n) / 6)^alpha, n the length.  [default: the training's, or {ALPHA}]"),
         ("--max-length", COUNT, "The most tokens of a translation.  [default: twice the source's plus 10]"),
         ("--min-length", NOT_NEGATIVE, "The fewest tokens of a translation.", 0),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 
 import click
@@ -84,7 +83,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     with mistakes():
         explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)], html and folder)
         if text:
-            width = shutil.get_terminal_size((120, 24)).columns if sys.stdout.isatty() else 120
+            width = shutil.get_terminal_size((120, 24)).columns
             click.echo(explanation.text(attention, 0, head or 0, step, width))
         if html is not None:
             page = explanation.page(attention, told).encode()

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from transformer.cli import plan_lines, sources
-from transformer.cli.command import flags, mistakes
-from transformer.data.examples import fitting
+from transformer.cli import sources
+from transformer.cli.command import command_line, flags, mistakes
+from transformer.data.examples import Examples, fitting
 from transformer.data.extras import require
 from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tasks import get_task
 from transformer.data.tokenizer import build_tokenizers
+from transformer.data.vocabulary import UNK
 from transformer.distributed import Alone
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.checkpoints import Run
 from transformer.training.memory import require_memory_for
 from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
-from transformer.training.plan import plan_text, sides
+from transformer.training.plan import Plan, plan_text, sides
 from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
 from transformer.training.run_folder import RunError
 from transformer.training.threads import usable_threads
 
+FEW = 3000  # pairs with which no model of this kind learns to translate what it has not seen
+MANY_UNKNOWN = 0.02  # the share of unknown tokens beyond which the vocabulary does not suit the text
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "source_tokenizer", "target_tokenizer", "vocab_size",
            "shared_vocab", "preset")
 
@@ -87,7 +91,52 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
     data = sources.files(given) | {name: plan.options[name] for name in OF_DATA if name in plan.options}
     run = Run(plan.config, *plan.tokenizers, data, plan.training.to_json())
     parameters = Transformer(run.config).num_parameters()
-    return Prepared(run, plan.pairs, valid, list(plan_lines.lines(text, plan, valid, unseen, parameters, out)))
+    return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, parameters, out)))
+
+
+def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: int, out: Path
+                  ) -> Iterator[str]:
+    """The plan in five lines, and a line for each thing about the text that its owner should know.
+
+    Args:
+        text: all pairs.
+        plan: of its training pairs.
+        valid: its validation pairs that are not too long.
+        unseen: the token ids of all its validation pairs.
+        parameters: the number of them.
+        out: the folder of the run.
+    """
+    config, training, amount, expected = plan.config, plan.training, plan.amount, plan.expected
+    too_long = plan.too_long + len(text.valid) - len(valid)
+    tokens = [token for example in unseen for ids in example for token in ids]
+    unknown = tokens.count(UNK) / len(tokens)
+    different = {*valid}
+    twice = len(different.intersection(text.train))
+    yield (f"text      {counted(amount.pairs, 'pair')}: {amount.source:,} source and {amount.target:,} target tokens; "
+           f"left out: {text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
+    yield (f"validate  {counted(len(valid), 'pair')}{' of the text, held out by source' if text.held_out else ''}; "
+           f"{unknown:.1%} of their tokens are unknown, {twice:,} of these pairs also stand in training")
+    shared = plan.tokenizers[0] is plan.tokenizers[1]
+    vocabulary = (f"{config.target_vocab_size:,} tokens for both sides" if shared else
+                  f"{config.source_vocab_size:,} and {config.target_vocab_size:,} tokens")
+    disk = parameters * 4 * (training.keep + 3) / 1e6  # the weights of each, and both moments of the latest
+    yield (f"model     {config.num_encoder_layers}+{config.num_decoder_layers} layers of {config.d_model} features, "
+           f"{vocabulary}: {parameters:,} parameters; its checkpoints take {disk:,.0f} MB")
+    yield (f"training  about {counted(round(expected.updates), 'update')} of {training.batch_tokens:,} tokens, which "
+           f"go {expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
+           f"{config.dropout:g}")
+    yield f"the same  {command_line(plan.options | {'out': out})}"
+    if amount.pairs < FEW:
+        few = counted(amount.pairs, "pair is", "pairs are")
+        yield (f"note: {few} too few to translate other sentences: with fewer than {FEW:,} a model learns those it "
+               "sees by heart; use them to try out the set-up, or for a narrow domain")
+    if twice == len(different):
+        yield "note: all validation pairs also stand in training: they say nothing of how well other text is translated"
+    if unknown > MANY_UNKNOWN:
+        yield "note: many tokens of the validation text are unknown; --tokens bpe knows all, and parts punctuation"
+    equal = sum(source == target for source, target in text.train)
+    if equal > len(text.train) / 10:
+        yield f"note: {counted(equal, 'pair has', 'pairs have')} the same text on both sides"
 
 
 def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:

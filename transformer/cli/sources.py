@@ -40,9 +40,9 @@ def files(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_readable(paths: Iterable[str], ranks: Alone) -> None:
     """DataError if one of the files is a pipe, and several ranks are to read it: each would get a part of it."""
-    pipe = next((path for path in paths if path == "-" or Path(path).is_fifo()), None) if ranks.size > 1 else None
-    if pipe is not None:
-        raise DataError(f"{pipe} is a pipe, which one process alone can read; several ranks need a file")
+    for path in paths:
+        if ranks.size > 1 and (path == "-" or Path(path).is_fifo()):
+            raise DataError(f"{path} is a pipe, which one process alone can read; several ranks need a file")
 
 
 def read(data: Mapping[str, Any], given: Container[str] = ()) -> Text:

@@ -12,20 +12,27 @@ import click
 
 from transformer.cli import prepare, sources
 from transformer.cli.command import (
+    COUNT,
     DEVICE,
+    FILE,
     FLAG,
     FOLDER,
+    HELD,
     NAME,
+    NOT_NEGATIVE,
     OF_THREADS,
     OUTPUT,
     THREADS,
     Command,
+    Count,
+    Number,
     command_line,
     options,
     quoted,
 )
 from transformer.cli.streams import output_may_be_lost
-from transformer.cli.training_options import notes, training_options
+from transformer.data.tasks import TASKS
+from transformer.data.vocabulary import SPECIALS
 from transformer.distributed import Alone, launch
 from transformer.training.checkpoints import load_run
 from transformer.training.lock import check_free
@@ -33,10 +40,32 @@ from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
 from transformer.training.messages import counted
-from transformer.training.options import TrainingOptions
+from transformer.training.options import METRICS, SCHEDULES, TrainingOptions
+from transformer.training.recipes import RECIPES
 from transformer.training.run_folder import check_new, is_run
 from transformer.training.signals import stopped_already, stopping_at_once
 from transformer.training.threads import suitable_threads
+
+POSITIVE, PROBABILITY = Number(0, min_open=True), Number(0, 1, max_open=True)
+TEXT = {"multiple": True, "metavar": "SRC TGT | TABLE"}
+EITHER = {"default": None}
+
+
+def notes() -> str:
+    """The text below the options in the help: the recipes, and the options that a resumed run may change."""
+    lines = ["\b", "Defaults:"]
+    for name in TASKS:
+        recipe, options = RECIPES[name], RECIPES[name].options
+        lines.append(f"  {name:9} {recipe.preset:5} {options.steps:,} steps of {options.batch_tokens:,} tokens, "
+                     f"learning rate {options.learning_rate:g}, {options.schedule}")
+    lines.append("  text      what suits the amount of text and --minutes, printed before the training begins")
+    may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
+    resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "
+                f"without the stop. Options without an effect on earlier updates may change: {may_change}, --device. "
+                "(Another number of --shards, or without it of --threads or ranks, changes the dropout masks of later "
+                "updates. The schedules wsd and cosine end at the last step, so more --steps, --epochs or --minutes "
+                "give later updates the rates of that length.)")
+    return "\n".join([*lines, "", resuming])
 
 
 class Training(Command):
@@ -83,7 +112,60 @@ def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 @click.command(cls=Training, epilog=notes())
-@training_options
+# An option that is not given is None: its value comes from the task's recipe or, in a resumed run, from that run. It
+# has a second name where the attribute that it sets, of TransformerConfig or TrainingOptions, has another.
+@options(
+    "Data (one of --task and --train)",
+    ("--task", {"type": click.Choice([*TASKS]), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
+    ("--train", TEXT,
+     "Parallel text to train on: two files, or a table with tabs; UTF-8, perhaps in gzip. - is standard input."),
+    ("--valid", TEXT, "Parallel text to validate on; without it a tenth of the training text is held out."),
+    ("--tokens", ("words", "characters", "bpe"), "How text is cut into tokens; bpe: byte pairs."),
+    ("--source-tokenizer", FILE, "A tokenizer.json of Hugging Face that cuts the source instead."),
+    ("--target-tokenizer", FILE, "The same for the target."),
+    ("--vocab-size", Count(len(SPECIALS) + 1), "The most tokens of a vocabulary."),
+    ("--shared-vocab/--separate-vocab", EITHER, "One vocabulary and embedding for both sides, or two."),
+    ("--train-count", HELD, "Generated pairs to train on."),
+    ("--valid-count", HELD, "Generated pairs to validate on."))
+@options(
+    "Model",
+    ("--config preset", ("tiny", "small", "base"),
+     "A preset of sizes: tiny (2+2 layers, d_model 64), small (3+3, 256), base (6+6, 512: the paper's)."),
+    ("--d-model", COUNT, "Features of a token between the layers."),
+    ("--heads num_heads", COUNT, "Attention heads; they divide d_model."),
+    ("--layers", COUNT, "Layers of the encoder and of the decoder, each."),
+    ("--encoder-layers num_encoder_layers", COUNT, "Layers of the encoder."),
+    ("--decoder-layers num_decoder_layers", COUNT, "Layers of the decoder."),
+    ("--d-ff", COUNT, "Inner features of the feed-forward layers."),
+    ("--dropout", PROBABILITY, "Probability of dropping a feature or a weight."),
+    ("--norm", ("pre", "post"), "Normalise before each sublayer, or after it, as the paper does."),
+    ("--activation", ("relu", "gelu", "gelu_tanh", "silu"), "Activation of the feed-forward layers."),
+    ("--positions", ("sinusoidal", "learned"), "How positions are encoded."),
+    ("--max-length", COUNT, "The longest sentence, in tokens with end-of-sentence."),
+    ("--tie/--no-tie tie_output", EITHER, "Use the target embedding as the output projection."))
+@options(
+    "Training",
+    ("--steps", COUNT, "Updates to make."),
+    ("--epochs", COUNT, "Passes over the data to make."),
+    ("--minutes", POSITIVE, "End after this much training time."),
+    ("--batch-tokens", COUNT, "Size of a batch: sentences × the longest, in tokens."),
+    ("--accumulate", COUNT, "Gradient accumulation: batches for one update."),
+    ("--learning-rate", POSITIVE, "The highest learning rate."),
+    ("--warmup warmup_steps", NOT_NEGATIVE, "Updates until the highest rate."),
+    ("--schedule", SCHEDULES, "How the rate falls after warm-up; wsd: in the last fifth of the run."),
+    ("--label-smoothing", PROBABILITY, "Probability spread over all tokens."),
+    ("--clip clip_norm", Number(0), "Largest gradient norm; 0 does not clip."),
+    ("--weight-decay", Number(0), "Decoupled weight decay, as in AdamW."),
+    ("--adam-beta2", PROBABILITY, "Decay of Adam's second moment."),
+    ("--seed", NOT_NEGATIVE, "Seed of data, parameters, dropout."))
+@options(
+    "Validation and checkpoints",
+    ("--valid-every", COUNT, "Updates between validations; each saves a checkpoint."),
+    ("--valid-first", COUNT, "Updates until a first validation before those."),
+    ("--valid-sentences", COUNT, "Sentences to translate in each validation."),
+    ("--metric valid_metric", METRICS, "The metric that chooses the best model."),
+    ("--keep", COUNT, "Checkpoints to keep, beside the best."),
+    ("--average", COUNT, "At the end, average the last N checkpoints, and keep the average if it is better."))
 @options(
     "Run",
     ("--out", FOLDER | {"required": True}, "The folder for checkpoints, log.csv and history.png."),

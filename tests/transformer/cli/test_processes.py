@@ -99,7 +99,7 @@ def status(patch, streams, *command):
             block.setattr(sys, name, stream)
         with pytest.raises(SystemExit) as caught:
             main([str(argument) for argument in command])
-    return caught.value.code
+    return caught.value.code or 0
 
 
 @posix
