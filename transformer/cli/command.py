@@ -200,7 +200,7 @@ def decoding_options(command: F) -> F:
         ("--max-length", COUNT, "The most tokens of a translation.  [default: twice the source's plus 10]"),
         ("--min-length", NOT_NEGATIVE, "The fewest tokens of a translation.", 0),
         ("--repetition-penalty", Number(0, min_open=True),
-         "Above 1, tokens that a translation has already become less probable: their logits are divided by it.", 1.0),
+         "Above 1, tokens that a translation has already become less probable.", 1.0),
         ("--no-repeat-ngram-size", NOT_NEGATIVE,
          "No N tokens follow one another twice in a translation; 0: they may.", 0),
     )(options("Machine", CHECKPOINT, DEVICE, OF_THREADS)(command))

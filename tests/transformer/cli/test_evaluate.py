@@ -44,31 +44,25 @@ def test_a_run_on_text_is_evaluated_on_its_validation_text(run, monkeypatch):
 
 
 @pytest.mark.parametrize("sacrebleu", [True, False])
-def test_the_table_of_the_sentences(run, tmp_path, sacrebleu, monkeypatch):
+def test_the_table_of_the_sentences_and_the_notes_on_them(run, tmp_path, sacrebleu, monkeypatch):
     """Blank pairs are left out, and tabs do not make columns."""
     source, target, output = (tmp_path / name for name in ("source", "target", "output.tsv"))
-    source.write_text("one\ttwo\n\nthree\n", encoding="utf-8")
-    target.write_text("一 二\n二\n二\n", encoding="utf-8")
+    source.write_text(f"one\ttwo\n\nfour five\n{'two ' * 8}\n", encoding="utf-8")
+    target.write_text("一 二\n二\nx\ny\n", encoding="utf-8")
     if not sacrebleu:
         monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     result = call("evaluate", run, "--source", source, "--target", target, "--output", output)
-    assert result.stderr.startswith("note: left out: 1 pairs")
-    assert json.loads(result.stdout)["sentences"] == 2
-    assert (json.loads(result.stdout)["chrf"] is None) == (not sacrebleu)
-    right, wrong = "100.00", "0.00"
-    assert output.read_text(encoding="utf-8") == (
-        f"source\treference\toutput\tscore\none two\t一 二\t一 二\t{right}\nthree\t二\t三\t{wrong}\n")
-
-
-def test_notes_on_the_sources(run, tmp_path):
-    """One on all words that the vocabulary lacks, one on all sources that are too long."""
-    for name, text in (("source", "one four\nfive five four five\n" + "two " * 8 + "\n"), ("target", "一\n二\n三\n")):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    result = call("evaluate", run, "--source", tmp_path / "source", "--target", tmp_path / "target")
-    unknown, long, scores = result.stderr.splitlines()
-    assert "2 of 3 sources have parts that the vocabulary lacks, most often 'four' (2), 'five' (1)" in unknown
-    assert "1 sources are cut" in long
-    assert scores.startswith("bleu ")
+    empty, unknown, long, *no_bleu, scores = result.stderr.splitlines()
+    assert empty.startswith("note: left out: 1 pairs")
+    assert unknown.endswith("1 of 3 sources have parts that the vocabulary lacks, most often 'four' (1), 'five' (1)")
+    assert long.startswith("note: 1 sources are cut")
+    assert bool(no_bleu) != sacrebleu
+    assert scores.startswith("bleu " if sacrebleu else "exact_match ")
+    assert json.loads(result.stdout)["truncated"] == 1
+    titles, first, *others = (line.split("\t") for line in output.read_text(encoding="utf-8").splitlines())
+    assert titles == ["source", "reference", "output", "score"]
+    assert first == ["one two", "一 二", "一 二", "100.00"]
+    assert [(line[1], float(line[3]) < 100) for line in others] == [("x", True), ("y", True)]
 
 
 def test_info(run):

@@ -72,28 +72,16 @@ def test_a_model_that_is_sure_has_hardly_any_gradient(run):
     assert call("explain", run, "one", "一", "--text").stderr == ""
 
 
-def test_one_step(run):
-    result = call("explain", run, "three one", "--text", "--attention", NAMES[1], "--head", 3, "--step", "dQ")
+def test_one_step_of_a_batch_of_several_sentences(run, tmp_path):
+    """The shorter are padded; the target that was given is the first sentence's; what no vocabulary has is told."""
+    page = tmp_path / "page.html"
+    result = call("explain", run, "three hello", "一 世界", "--also", "three one moin two", "--html", page, "--text",
+                  "--attention", NAMES[1], "--head", 3, "--step", "dQ")
     assert f"\n{NAMES[1]} (decoder self attention), item 0, head 3 of 4" in result.stdout
     measured, said = (float(number.replace("−", "-")) for number in re.search(
         r"  measured (\S+), the gradient says (\S+):", result.stdout).groups())
     assert measured == pytest.approx(said, rel=1e-5)
-
-
-def test_a_batch_of_several_sentences(run, tmp_path):
-    """The shorter are padded, and the padding is masked; the target that was given is the first sentence's."""
-    result = call("explain", run, "one", "二", "--also", "three one two", "--text", "--step", "Sm",
-                  "--html", tmp_path / "page.html")
-    assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("one → 二; three one two → 三 一 二    loss ")
-    assert "−∞" in result.stdout
-    data = data_of((tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert data["model"]["texts"] == {"source": ["one", "three one two"], "target": ["二", "三 一 二"]}
-
-
-def test_what_the_vocabulary_lacks_is_told(run):
-    result = call("explain", run, "three hello", "一 世界", "--text", "--step", "dwq", "--also", "moin moin")
-    assert result.exit_code == 0, result.output
-    assert "dW_Q: gradient of the weight of the queries" in result.stdout
-    assert [re.fullmatch(r"note: (\S+.*): .* lacks (.*);.*", line).groups() for line in result.stderr.splitlines()] == [
-        ("SOURCE", "'hello'"), ("TARGET", "'世界'"), ("--also 1", "'moin'")]
+    texts = data_of(page.read_text(encoding="utf-8"))["model"]["texts"]
+    assert texts["source"] == ["three hello", "three one moin two"]
+    notes = [re.fullmatch(r"note: (\S+.*): .* lacks (.*);.*", line) for line in result.stderr.splitlines()[:3]]
+    assert [note.groups() for note in notes] == [("SOURCE", "'hello'"), ("TARGET", "'世界'"), ("--also 1", "'moin'")]

@@ -4,12 +4,11 @@ import json
 import sys
 
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import threadpool_info
 
 from minigrad import parallel
 from minigrad.device import devices
 
-from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
 from transformer.training.checkpoints import load_run
 from transformer.training.threads import SETTINGS
@@ -25,10 +24,6 @@ def three_cores(monkeypatch):
     monkeypatch.setattr("transformer.training.threads.usable_threads", lambda processes=1: 3)
 
 
-def products():
-    return {pool["num_threads"] for pool in threadpool_info()}
-
-
 @pytest.mark.parametrize(("model", "arguments", "threads"), [
     (SMALL, [], 1), (SMALL, ["--threads", 2], 2), (LARGE, [], 2), (LARGE, ["--device", "cuda"], None),
 ], ids=str)
@@ -36,21 +31,6 @@ def test_how_many(model, arguments, threads, begun, tmp_path, stand_in):
     call("train", *model, "--out", tmp_path, *arguments)
     [run] = begun
     assert run.options.threads == threads
-
-
-@pytest.mark.parametrize(("divided", "threads", "seen"), [
-    (False, None, (1, {1})), (False, 2, (1, {2})), (True, 2, (2, {1}))])
-def test_threads_and_products_while_it_trains(divided, threads, seen, tmp_path, monkeypatch):
-    """Of a small model, as `runs.config` is, a batch is not divided, but its products are; None: they neither."""
-    found = []
-    if divided:
-        monkeypatch.setattr("transformer.training.threads.SMALL", 0)
-        monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
-    runs.after_update(monkeypatch, lambda trainer: found.append((parallel.thread_count(), products())))
-    with threadpool_limits(2):
-        runs.run(tmp_path, steps=1, threads=threads)
-        assert products() == {2}
-    assert found == [seen]
 
 
 def test_a_run_says_and_keeps_its_number(tmp_path):
@@ -63,18 +43,14 @@ def test_a_run_says_and_keeps_its_number(tmp_path):
         assert load_run(out, "latest")[0].training["threads"] == int(number[0])
 
 
-@pytest.mark.parametrize("command", ["translate", "evaluate"])
-def test_threads_while_it_decodes(command, small_run, monkeypatch):
+def test_threads_while_it_decodes(small_run, monkeypatch):
     """Each thread decodes a part of a batch, and computes its products alone."""
     seen, translate = [], Translator.translate
     monkeypatch.setattr(Translator, "translate", lambda *arguments, **keywords: (
-        seen.append((products(), parallel.thread_count())), translate(*arguments, **keywords))[1])
+        seen.append(({pool["num_threads"] for pool in threadpool_info()}, parallel.thread_count())),
+        translate(*arguments, **keywords))[1])
     monkeypatch.setattr("transformer.training.threads.SMALL", 0)
-    given = ["--count", 1] * (command == "evaluate")
-    with threadpool_limits(2):
-        result = call(command, small_run, *given, "--threads", 3, standard_input="a\n")
-        assert result.exit_code == 0, result.output
-        assert (products(), parallel.thread_count()) == ({2}, 1)
+    assert call("translate", small_run, "--threads", 3, standard_input="a\n").exit_code == 0
     assert seen == [({1}, 3)]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from tests.transformer.commands import call
-from transformer.data import TASKS, WordTokenizer, load_tokenizer
+from transformer.data import TASKS, WordTokenizer
 from transformer.training.recipes import RECIPES
 
 
@@ -83,7 +83,8 @@ def test_text_alone_is_trained_by_a_plan_that_gives_it_again(begun, table, tmp_p
 
 
 @pytest.mark.parametrize(("form", "kind"), [
-    ("gzip", "bpe"), ("standard input", "words"), ("two files", "characters"), ("with its validation", "bpe")])
+    ("gzip", "bpe"), ("standard input", "words"), ("two files", "characters"), ("with its validation", "bpe"),
+    ("tokenizer", "bpe")])
 def test_the_forms_of_text(form, kind, begun, table, tmp_path):
     paths, stdin, more = [table], None, ["--tokens", kind, "--vocab-size", 262]
     if form == "gzip":
@@ -95,25 +96,18 @@ def test_the_forms_of_text(form, kind, begun, table, tmp_path):
         paths = [tmp_path / "a", tmp_path / "b"]
         for path, side in zip(paths, zip(*PAIRS, strict=True), strict=True):
             path.write_text("\n".join(side), encoding="utf-8")
-    else:
+    elif form == "with its validation":
         more += ["--valid", table]
+    else:
+        file = tmp_path / "tokenizer.json"
+        file.write_text(WordTokenizer.train([source for source, _ in PAIRS]).to_hugging_face(), encoding="utf-8")
+        more += ["--source-tokenizer", file]
     call("train", "--train", *paths, *more, "--steps", 3, "--out", tmp_path / "run", standard_input=stdin)
     [run] = begun
     assert sorted({*run.train_pairs, *run.valid_pairs}) == sorted(PAIRS)
     assert len(list(run.train_pairs)) + len(list(run.valid_pairs)) == len(PAIRS) * (1 + ("--valid" in more))
-    assert [tokenizer.kind for tokenizer in run.tokenizers] == [kind, kind]
+    assert [tokenizer.kind for tokenizer in run.tokenizers] == ["hugging-face" if form == "tokenizer" else kind, kind]
     assert all(len(tokenizer.vocabulary) <= 262 for tokenizer in run.tokenizers)
-
-
-def test_tokenizers_from_files(begun, table, tmp_path):
-    """Those of another run, in the form of Hugging Face."""
-    sides = zip(*PAIRS, strict=True)
-    file = tmp_path / "tokenizer.json"
-    file.write_text(WordTokenizer.train([text for side in sides for text in side]).to_hugging_face(), encoding="utf-8")
-    call("train", "--train", table, "--source-tokenizer", file, "--steps", 3, "--out", tmp_path / "run")
-    source, target = begun[0].tokenizers
-    assert source.encode("un dos xy") == load_tokenizer(file).encode("un dos xy")
-    assert target.kind == "bpe"
 
 
 ODD = [*PAIRS, ("x", ""), ("long " * 300, "y"), ("way !", "way !"), ("new way!", "new way!")]
