@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.slow]
 
 HOST = socket.gethostname()
 INTACT = "(the last checkpoint, 00000004, is intact)"
+STOPPED = "stopped; go on with  python -m transformer train --out *--resume"
 TINY = ["--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--steps", "2", "--quiet"]
 
 
@@ -23,14 +24,18 @@ def errors(lines):
     return [line for line in lines if not line.startswith(("step ", "note: ", "    "))]
 
 
-@pytest.mark.parametrize(("ranks", "who", "fault", "status", "line"), [
-    (3, "1", "lose_memory@6", 2, f"Error: rank 1 ({HOST}): out of memory; begin anew with a lower *{INTACT}"),
-    (2, "1", "drift@6", 2, f"Error: rank 1 ({HOST}) and rank 0 ({HOST}) differ in weights; *{INTACT}"),
-    (3, "all", "lose_numbers@6", 2, f"Error: the loss became nan by step 8; *{INTACT}"),
-    (2, "1", "SIGSTOP@6", 2, f"Error: no answer for 4 s from rank 1 ({HOST}) {INTACT}"),
-    (3, "0", "SIGSTOP@6", 2, f"Error: no answer for 4 s from rank 0 ({HOST})"),
+@pytest.mark.parametrize(("ranks", "who", "fault", "status", "line", "step"), [
+    (3, "1", "lose_memory@6", 2, f"Error: rank 1 ({HOST}): out of memory; begin anew with a lower *{INTACT}", 4),
+    (2, "1", "drift@6", 2, f"Error: rank 1 ({HOST}) and rank 0 ({HOST}) differ in weights; *{INTACT}", 4),
+    (3, "all", "lose_numbers@6", 2, f"Error: the loss became nan by step 8; *{INTACT}", 4),
+    (2, "1", "SIGSTOP@6", 2, f"Error: no answer for 4 s from rank 1 ({HOST}) {INTACT}", 4),
+    (3, "0", "SIGSTOP@6", 2, f"Error: no answer for 4 s from rank 0 ({HOST})", 4),
+    (3, "0", "SIGINT@6", 130, STOPPED, 6),
+    (3, "2", "SIGTERM@6", 143, STOPPED, 6),
+    (3, "all", "SIGTERM@6", 143, STOPPED, 6),
 ], ids=lambda value: value if isinstance(value, str) and "@" in value else "")
-def test_ranks_end_with_one_line(ranks, who, fault, status, line, tmp_path):
+def test_ranks_end_with_one_line(ranks, who, fault, status, line, step, tmp_path):
+    """After the same update, if a signal came to any of them."""
     out = tmp_path / "out"
     found, lines = disturbed(ranks, who, fault, "train", *OPTIONS, "--out", out)
     start, _, end = line.partition("*")
@@ -38,7 +43,7 @@ def test_ranks_end_with_one_line(ranks, who, fault, status, line, tmp_path):
     assert found == status
     assert told.startswith(start)
     assert told.endswith(end)
-    assert load_run(out, "latest")[0].progress["step"] == 4
+    assert load_run(out, "latest")[0].progress["step"] == step
 
 
 @pytest.mark.parametrize("fault", ["SIGKILL@6", "leave@6", "SIGKILL"])
@@ -56,25 +61,15 @@ def test_a_rank_that_vanishes_ends_all(fault, tmp_path):
         assert contents(out) == contents(tmp_path / "one")
 
 
-@pytest.mark.parametrize(("who", "fault", "status"), [("0", "SIGINT@6", 130), ("2", "SIGTERM@6", 143),
-                                                      ("all", "SIGTERM@6", 143)])
-def test_a_signal_to_any_rank_stops_all_after_the_same_update(who, fault, status, tmp_path):
-    out = tmp_path / "out"
-    found, lines = disturbed(3, who, fault, "train", *OPTIONS, "--out", out)
-    assert found == status
-    assert errors(lines) == [f"stopped; go on with  python -m transformer train --out {out} --resume"]
-    assert load_run(out, "latest")[0].progress["step"] == 6
-
-
 def test_a_signal_that_mpirun_passes_on_leaves_the_time_to_save(tmp_path):
     out = tmp_path / "out"
     endless = [*OPTIONS, "--steps", "100000", "--valid-every", "100000"]
-    with started(2, *COMMAND, "train", *endless, "--out", out) as running:
+    with started(2, *COMMAND, "train", *endless, "--out", out) as (process, output):
         wait_for(lambda: (out / "log.csv").exists())
         time.sleep(0.5)
-        os.kill(running.process.pid, signal.SIGUSR1)
-        assert running.process.wait(30) == 128 + signal.SIGUSR1
-        assert f"stopped; go on with  python -m transformer train --out {out} --resume\n" in running.output()[1]
+        process.send_signal(signal.SIGUSR1)
+        assert process.wait(30) == 128 + signal.SIGUSR1
+        assert f"stopped; go on with  python -m transformer train --out {out} --resume\n" in output()[1]
     assert load_run(out, "latest")[0].progress["step"] > 0
 
 
@@ -82,12 +77,12 @@ def test_a_signal_that_mpirun_passes_on_leaves_the_time_to_save(tmp_path):
 def test_a_signal_to_the_launcher_ends_all_and_the_run_goes_on(number, tmp_path):
     """It leaves them a fifth of a second, and drops what they write."""
     out = tmp_path / "out"
-    with started(3, *COMMAND, "train", *OPTIONS, "--steps", "100000", "--out", out) as running:
+    with started(3, *COMMAND, "train", *OPTIONS, "--steps", "100000", "--out", out) as (process, _):
         wait_for(lambda: (out / "latest").exists())
-        ranks = ranks_of(running.process.pid)
+        ranks = ranks_of(process.pid)
         assert len(ranks) == 3
-        os.kill(running.process.pid, number)
-        assert running.process.wait(30) != 0
+        process.send_signal(number)
+        assert process.wait(30) != 0
         wait_for(lambda: not any(runs(rank) for rank in ranks))
     step = load_run(out, "latest")[0].progress["step"]
     on_ranks(2, "train", "--out", out, "--resume", "--quiet", "--steps", step + 3)

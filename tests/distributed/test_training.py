@@ -11,20 +11,14 @@ from tests.transformer.runs import contents
 pytestmark = pytest.mark.usefixtures("mpi")
 
 
-def test_two_ranks_train_as_one_process(tmp_path):
-    for out, run in ((tmp_path / "one", on_one), (tmp_path / "two", lambda *line: on_ranks(2, *line))):
-        run("train", *OPTIONS, "--shards", "2", "--out", out)
-    assert contents(tmp_path / "two") == contents(tmp_path / "one")
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "options"), [
-    (3, ["--accumulate", "2", "--keep", "2"]),
-    (4, ["--shards", "8", "--batch-tokens", "30"]),  # batches of fewer sentences than shards
-    (2, ["--shards", "1"]),
-    (4, ["--metric", "bleu", "--tokens", "bpe", "--vocab-size", "270"]),
-], ids=lambda value: value if isinstance(value, int) else value[0].strip("-"))
-def test_ranks_train_as_one_process_with_any_options(ranks, options, tmp_path):
+    (2, ["--shards", "2"]),
+    pytest.param(3, ["--accumulate", "2", "--keep", "2"], marks=pytest.mark.slow),
+    pytest.param(4, ["--shards", "8", "--batch-tokens", "30"], marks=pytest.mark.slow),  # fewer sentences than shards
+    pytest.param(2, ["--shards", "1"], marks=pytest.mark.slow),
+    pytest.param(4, ["--metric", "bleu", "--tokens", "bpe", "--vocab-size", "270"], marks=pytest.mark.slow),
+], ids=str)
+def test_ranks_train_as_one_process(ranks, options, tmp_path):
     on_one("train", *OPTIONS, *options, "--out", tmp_path / "one")
     on_ranks(ranks, "train", *OPTIONS, *options, "--out", tmp_path / "ranks")
     assert contents(tmp_path / "ranks") == contents(tmp_path / "one")
