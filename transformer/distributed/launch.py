@@ -63,7 +63,7 @@ def _of_mpi() -> Alone:
                           f"{error}") from error
     size = MPI.COMM_WORLD.Get_size()
     if size < launched():
-        version = MPI.Get_library_version().splitlines()[0].split(",")[0]
+        version = MPI.Get_library_version().split(",")[0]
         raise LaunchError(f"the launcher started {launched()} processes, and the MPI of mpi4py sees {size}: they are "
                           f"of different MPIs. mpi4py has {version}; start with its mpirun "
                           f"({Path(sys.executable).with_name('mpirun')}, if it came by pip)")

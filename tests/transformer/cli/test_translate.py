@@ -49,7 +49,7 @@ def test_what_a_translation_must_and_may_not_say(run):
 ], ids=["long", "unknown", "many", "control characters"])
 def test_notes_on_lines(run, lines, read, notes):
     """In one line for each, of a bounded length, and for a bounded number of lines."""
-    result = call("translate", run, standard_input="\n".join(lines))
+    result = call("translate", run, "--batch-size", 2, standard_input="\n".join(lines))
     assert result.exit_code == 0
     found = result.stderr.splitlines()
     assert len(found) == len(notes)
