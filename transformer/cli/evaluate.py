@@ -61,13 +61,14 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
     python -m transformer evaluate runs/dates
     python -m transformer evaluate runs/text --source test.en --target test.ja --beam 4
     """
-    if (source is None) != (target is None):
+    files = [path for path in (source, target) if path is not None]
+    if len(files) == 1:
         raise click.UsageError("--source and --target belong together: give both files, or none")
-    sources.check_readable(filter(None, (source, target)), ranks)
+    sources.check_readable(files, ranks)
     model, run = load_model(folder, device, checkpoint, ranks)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
-    if source is not None and target is not None:
-        text = ParallelText(source, target)
+    if files:
+        text = ParallelText(*files)
         pairs = [*text]
         if text.left_out:
             note(f"left out: {text.left_out:,} pairs that are blank on a side")

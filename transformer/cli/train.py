@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,8 +71,18 @@ class Training(Command):
     """A training command: a failed print does not stop it; a signal ends it with one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse arguments in which options for text have one or two values."""
-        return super().parse_args(ctx, one_value_each(args, [f"--{name}" for name in sources.TEXTS]))
+        """Parse ``--train a b`` as ``--train a --train b``: options for text have one or two values."""
+        names = [f"--{name}" for name in sources.TEXTS]
+        found, name = list[str](), ""
+        for argument in args:
+            if argument.startswith("-") and argument != "-":
+                if found and found[-1] in names:
+                    raise click.UsageError(f"Option {found[-1]!r} requires an argument.")
+                name = argument if argument in names else ""
+            elif name and found[-1] != name:
+                found.append(name)
+            found.append(argument)
+        return super().parse_args(ctx, found)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Train; the exit status after a signal is 128 plus its number."""
@@ -92,23 +101,6 @@ def again() -> str:
     """The command that goes on with what this one began: the same, but for ``train``."""
     values = click.get_current_context().params
     return command_line({"out": values["out"], "resume": True} if "resume" in values else values)
-
-
-def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The arguments with ``--name a --name b`` in place of ``--name a b``, for options of these names.
-
-    UsageError for an option of these names that has no value.
-    """
-    found, name = list[str](), ""
-    for argument in args:
-        if argument.startswith("-") and argument != "-":
-            if found and found[-1] in names:
-                raise click.UsageError(f"Option {found[-1]!r} requires an argument.")
-            name = argument if argument in names else ""
-        elif name and found[-1] != name:
-            found.append(name)
-        found.append(argument)
-    return found
 
 
 @click.command(cls=Training, epilog=notes())
