@@ -59,7 +59,7 @@ def main(folder: Path, threads: int) -> None:
     """Train PyTorch's counterpart of the run in FOLDER, and print what it has reached."""
     torch.set_num_threads(threads)
     keep_freed_memory()  # as our own training does
-    prepared = take_up(folder, load_run(folder, "latest")[0], {}, {})
+    prepared = take_up(folder, load_run(folder, "latest")[0], {})
     torch.manual_seed(prepared.run.training["seed"])
     with tempfile.TemporaryDirectory() as out:
         trainer = Trainer(Path(out), prepared.run, prepared.train, prepared.valid, "cpu")

@@ -13,7 +13,7 @@ import minigrad
 from minigrad import nn, no_grad, optim
 
 from transformer import LanguageModel, stream
-from transformer.cli.command import COUNT, SEED, Command, device_option
+from transformer.cli.command import COUNT, NOT_NEGATIVE, Command, device_option
 from transformer.data import DataError
 from transformer.data.tokenizer import CharacterTokenizer
 from transformer.data.vocabulary import SPECIALS
@@ -28,7 +28,7 @@ BIT = np.log(2)  # in nats
 @click.option("--length", type=click.IntRange(2), default=64, show_default=True, help="Characters that it looks back.")
 @click.option("--batch-size", type=COUNT, default=16, show_default=True, help="Passages of each update.")
 @click.option("--prompt", default="The ", show_default=True, help="How the sample begins.")
-@click.option("--seed", type=SEED, default=1, show_default=True)
+@click.option("--seed", type=NOT_NEGATIVE, default=1, show_default=True)
 @device_option
 def main(file: Path | None, steps: int, length: int, batch_size: int, prompt: str, seed: int, device: str) -> None:
     """Train on nine tenths of the text, tell the loss on the last tenth in bits for each character, and write."""

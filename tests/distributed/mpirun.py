@@ -9,35 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 GRACE = 10  # seconds in which mpirun may end its ranks, before it is killed
-
-
-@dataclass
-class Started:
-    """An mpirun that was started: its process, and the files that its output goes to."""
-
-    process: subprocess.Popen
-    files: tuple[Path, Path]
-
-    def output(self) -> tuple[str, str]:
-        """Standard output and standard error so far, of mpirun and all ranks."""
-        standard, error = (path.read_text(encoding="utf-8", errors="replace") for path in self.files)
-        return standard, error
-
-    def wait(self, timeout: float) -> subprocess.CompletedProcess:
-        """Its status and output; TimeoutError, with the output, if it does not end."""
-        try:
-            status = self.process.wait(timeout)
-        except subprocess.TimeoutExpired as error:
-            raise TimeoutError("\n".join([f"mpirun did not end within {timeout} s", *self.output()])) from error
-        return subprocess.CompletedProcess(self.process.args, status, *self.output())
 
 
 def command() -> str | None:
@@ -55,35 +33,36 @@ def environment(folder: str | Path) -> dict[str, str]:
 
 
 @contextmanager
-def started(ranks: int, *arguments: object, env: dict[str, str] | None = None,
-            program: list[str] | None = None) -> Iterator[Started]:
+def started(ranks: int, *arguments: object) -> Iterator[tuple[subprocess.Popen, Callable[[], list[str]]]]:
     """Run Python with the arguments on each rank; the end of the block ends what still runs.
 
-    The ranks may be more than there are cores. `env` adds to `environment`; `program` replaces mpirun and its options.
+    The ranks may be more than there are cores. The block gets the process of mpirun, and what tells standard output and
+    standard error so far, of mpirun and all ranks.
     """
-    mpirun_of_tests = [str(command()), "-n", str(ranks), "--oversubscribe", "--bind-to", "none", sys.executable]
-    words = [*(program or mpirun_of_tests), *map(str, arguments)]
+    words = [str(command()), "-n", str(ranks), "--oversubscribe", "--bind-to", "none", sys.executable]
     # Open MPI makes sockets in its temporary folder, whose paths have to be short: pytest's are not.
     with TemporaryDirectory(prefix="mpi-", dir="/tmp", ignore_cleanup_errors=True) as folder:
         files = Path(folder, "stdout"), Path(folder, "stderr")  # a pipe would be open as long as any rank lives
         with files[0].open("wb") as standard, files[1].open("wb") as error:
-            process = subprocess.Popen(words, env=environment(folder) | (env or {}), stdin=subprocess.DEVNULL,
-                                       stdout=standard, stderr=error, start_new_session=True)
+            process = subprocess.Popen([*words, *map(str, arguments)], env=environment(folder), start_new_session=True,
+                                       stdin=subprocess.DEVNULL, stdout=standard, stderr=error)
         try:
-            yield Started(process, files)
+            yield process, lambda: [path.read_text(encoding="utf-8", errors="replace") for path in files]
         finally:
             _end(process)
 
 
-def mpirun(ranks: int, *arguments: object, timeout: float = 60,
-           env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+def mpirun(ranks: int, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess:
     """Run Python with the arguments on each rank, to its end.
 
     Raises:
         TimeoutError: it did not end in `timeout` seconds; all of its processes are gone.
     """
-    with started(ranks, *arguments, env=env) as running:
-        return running.wait(timeout)
+    with started(ranks, *arguments) as (process, output):
+        try:
+            return subprocess.CompletedProcess(process.args, process.wait(timeout), *output())
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError("\n".join([f"mpirun did not end within {timeout} s", *output()])) from error
 
 
 def ranks_of(launcher: int) -> list[int]:
@@ -109,15 +88,11 @@ def no_mpi() -> str | None:
         return "mpi4py is not installed"
     if command() is None:
         return "there is no mpirun"
-    code = "from mpi4py import MPI; print('rank', MPI.COMM_WORLD.rank, 'of', MPI.COMM_WORLD.size, flush=True)"
     try:
-        done = mpirun(2, "-c", code)
+        done = mpirun(2, "-c", "import sys; from mpi4py import MPI; sys.exit(MPI.COMM_WORLD.size != 2)")
     except (OSError, TimeoutError) as error:
-        return str(error).strip().splitlines()[-1]
-    if sorted(done.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]:
-        return None
-    lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip(" -")]
-    return f"mpirun ended with status {done.returncode}: {lines[-1].strip() if lines else 'it printed nothing'}"
+        return str(error)
+    return f"mpirun ended with status {done.returncode}: {done.stderr}" if done.returncode else None
 
 
 def _end(process: subprocess.Popen) -> None:

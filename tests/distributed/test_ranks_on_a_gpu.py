@@ -18,6 +18,8 @@ pytestmark = pytest.mark.usefixtures("mpi")
     (2, {"shards": 3, "device": "cuda"}),
     pytest.param(4, {"shards": 3, "device": "cuda"}, marks=pytest.mark.slow),
     pytest.param(2, {"shards": 4, "threads": 2}, marks=pytest.mark.slow),
+    pytest.param(3, {"shards": 4, "dtype": "float64", "bucket_bytes": 500}, marks=pytest.mark.slow),
+    pytest.param(3, {"shards": 4, "bucket_bytes": 2**22}, marks=pytest.mark.slow),
     pytest.param(3, {"shards": 7, "device": "cuda"}, marks=pytest.mark.slow),
 ], ids=str)
 def test_updates_have_the_bits_of_one_process(ranks, wanted):

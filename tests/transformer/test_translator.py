@@ -73,8 +73,9 @@ def test_a_text_longer_than_the_positions_is_cut(translator):
     assert (found[2].text, found[2].score) == (found[1].text, pytest.approx(found[1].score))
     assert translator.loss([(lines[2], "一 " * 9)]) == translator.loss([(lines[1], "一 " * 7)])
     assert translator.evaluate(lines, ["一"] * 4)["truncated"] == 1
-    with pytest.raises(ValueError, match="batch_size"):
-        translator.translate(["one"], batch_size=0)
+    for name, wrong in (("batch_size", 0), ("num_best", 3)):
+        with pytest.raises(ValueError, match=f"translate: {name}"):
+            translator.translate(["one"], **{name: wrong})
 
 
 def test_each_line_has_its_prefix(translator):

@@ -1,13 +1,14 @@
 """The commands: ``python -m transformer demo | train | translate | evaluate | explain | write-out | info``.
 
-    command.py      what all commands share: errors in one line, grouped help, --device and --threads
+    command.py      what all commands share: rows of options, sections of the help, errors in one line, ranks
     streams.py      standard streams that are closed or broken
-    train.py        train; its options are in training_options.py
-    prepare.py      from these options to a run: its text (sources.py), vocabularies and plan (plan_lines.py)
+    train.py        train, from its options to the last line
+    prepare.py      from these options to a run: its text (sources.py), vocabularies and plan
     unknown.py      notes on characters and words that a model does not know
     translate.py    standard input to standard output
     evaluate.py     scores as JSON
     explain.py      backpropagation through attention, as a page or in the terminal
+    demo.py         train on dates, translate, draw
     write_out.py    a sentence's loss and gradients as a program of NumPy
     info.py         what is in a folder
 """
@@ -18,20 +19,14 @@ import click
 
 from minigrad import __version__
 
+from transformer.cli import demo, evaluate, explain, info, train, translate, write_out
 from transformer.cli.command import Group
-from transformer.cli.demo import demo as demo_command
-from transformer.cli.evaluate import evaluate as evaluate_command
-from transformer.cli.explain import explain as explain_command
-from transformer.cli.info import info as info_command
-from transformer.cli.train import train as train_command
-from transformer.cli.translate import translate as translate_command
-from transformer.cli.write_out import write_out as write_out_command
 
 __all__ = ["main"]
 
 
-COMMANDS = [demo_command, train_command, translate_command, evaluate_command, explain_command, write_out_command,
-            info_command]
+COMMANDS = [demo.demo, train.train, translate.translate, evaluate.evaluate, explain.explain, write_out.write_out,
+            info.info]
 
 
 @click.group(cls=Group, commands=COMMANDS, invoke_without_command=True)

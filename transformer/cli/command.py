@@ -1,14 +1,15 @@
-"""What the commands share: errors as one line, help in sections, and the options for the machine."""
+"""What the commands share: options in sections of the help, ranks, and mistakes as one line."""
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -18,24 +19,12 @@ from minigrad import DeviceError
 from minigrad.device import module_for, parse_device
 
 from transformer.cli.streams import silent, standard_streams
-from transformer.data.parallel_text import DataError
-from transformer.decode.controls import PENALTIES, DecodingError
-from transformer.decode.search import MAX_ALPHA
-from transformer.distributed import ALONE, Alone, RankError, launch
-from transformer.finite import NotFinite
-from transformer.training.loop import TrainingError
+from transformer.distributed import ALONE, RankError, launch
 from transformer.training.messages import shortened
-from transformer.training.options import MOST, MOST_THREADS
-from transformer.training.run_folder import RunError
-from transformer.training.threads import limit_threads
-from transformer.translator import ALPHA, Translator
+from transformer.training.options import MOST_THREADS
+from transformer.translator import ALPHA
 
 F = TypeVar("F", bound=Callable[..., Any])
-COUNT, THREADS, SEED = click.IntRange(1, MOST), click.IntRange(1, MOST_THREADS), click.IntRange(0, 2**64 - 1)
-HELD, BEAM = click.IntRange(1, 10**7), click.IntRange(1, 10**4)  # pairs in memory; hypotheses
-# Their messages are for users.
-MISTAKES = (RunError, DataError, DecodingError, DeviceError, TrainingError, NotFinite, ImportError, launch.LaunchError,
-            RankError)
 # What helps where memory runs out, by a parameter that the command has.
 REMEDIES = {"batch_tokens": "begin anew with a lower --batch-tokens or a smaller model",
             "batch_size": "lower --batch-size or --beam, or take a smaller model",
@@ -60,16 +49,17 @@ class _OneLine(click.Command):
                 sys.exit(INTERRUPTED)
             except click.ClickException as error:
                 _fail(error.format_message())
-            except MISTAKES as error:
-                _fail(str(error))
             except OSError as error:
                 _fail(f"{error.filename or 'standard input or output'}: {error.strerror or error}")
             except Exception as error:
+                # The exceptions of `transformer` have messages for users.
+                if isinstance(error, DeviceError | ImportError) or type(error).__module__.startswith("transformer."):
+                    _fail(str(error))
                 if launch.launched() == 1:
                     raise
                 # A fault of ours, for which the other ranks must not wait.
                 _fail(f"{type(error).__name__}: {error}", traceback.format_exc())
-            sys.exit(status if isinstance(status, int) else 0)
+            sys.exit(status)
 
 
 def _fail(message: str, details: str = "") -> NoReturn:
@@ -81,24 +71,27 @@ def _fail(message: str, details: str = "") -> NoReturn:
     ranks.end(f"Error: {shortened(message)}", 2, details)
 
 
-class Option(click.Option):
-    """An option that stands in a section of the help."""
-
-    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.section = section
+class Group(_OneLine, click.Group):
+    """A group of commands."""
 
 
 class Command(_OneLine):
-    """A command whose help lists its options in sections, in the order of their first options."""
+    """A command whose help lists its options in sections."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; if memory runs out, the error names the option to lower.
 
-        A command whose work ranks do not divide runs on the first of them.
+        What threads divide, ranks divide, too: a command with --threads gets those of its launcher as `ranks`. Another
+        one runs on the first of them.
         """
-        if "ranks" not in ctx.params:
-            launch.start("off")
+        if sys.stdout is None:
+            raise click.UsageError("standard output is closed; the result is written to it")
+        if "threads" in ctx.params:
+            ctx.params["ranks"] = ranks = launch.world()
+            if ranks.rank > 0:  # the first speaks for all
+                ctx.with_resource(silent())
+        else:
+            launch.world(alone=True)
             if launch.number() > 0:
                 return 0
         try:
@@ -106,137 +99,134 @@ class Command(_OneLine):
         except (MemoryError, RuntimeError) as error:
             if isinstance(error, RuntimeError) and not str(error).startswith(NO_MEMORY):
                 raise
-            reason = " ".join(str(error).split()).rstrip(".")
+            reason = str(error).rstrip(".")
             remedy = next(text for name, text in REMEDIES.items() if name in {"", *ctx.params})
             raise click.ClickException(f"out of memory{f' ({reason})' if reason else ''}; {remedy}") from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                sections.setdefault(getattr(parameter, "section", "Other"), []).append(record)
-        for title, records in sections.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+        for section, parameters in groupby(self.get_params(ctx), lambda p: getattr(p, "section", "Other")):
+            with formatter.section(section):
+                formatter.write_dl([record for p in parameters if (record := p.get_help_record(ctx))])
 
 
-class Group(_OneLine, click.Group):
-    """A group of commands."""
-
-
-class FiniteRange(click.FloatRange):
-    """A finite number within bounds: ``nan`` and ``inf`` are mistakes."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Convert the text to a number; any other text is a usage error."""
-        number: float = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value} is not a finite number", param, ctx)
-        return number
-
-
-def quoted(path: Path) -> str:
-    """The path as a shell reads it; with an escape for each byte, where it has some that no terminal shows."""
-    if str(path).isprintable():
-        return shlex.quote(str(path))
-    return "$'" + "".join(f"\\{byte:03o}" for byte in os.fsencode(path)) + "'"
-
-
-def option(*names: str, section: str, **attributes: Any) -> Callable[[F], F]:
-    """``click.option`` in a section of the help, with its default shown."""
-    return click.option(*names, cls=Option, section=section, show_default=True, **attributes)
-
-
-# --------------------------------------------------------------------------- options of several commands
-
-
-def writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Check, before the work begins, that a file can be written at its end; until then it keeps its contents."""
-    if path is None or launch.world().rank > 0:  # of several ranks, the first writes
-        return None
-    if not path.parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent}", context, parameter)
-    new = not os.path.lexists(path)
+@contextmanager
+def mistakes() -> Iterator[None]:
+    """Report a ValueError or IndexError inside the block as a usage error."""
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)))  # of a pipe, too
-        if new:
-            path.unlink()
-    except OSError as error:
-        raise click.BadParameter(f"cannot write to {path}: {error.strerror}", context, parameter) from error
-    return path
+        yield
+    except (ValueError, IndexError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+# --------------------------------------------------------------------------- options
+
+
+class Option(click.Option):
+    """An option in a section of the help, which shows its default."""
+
+    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section, self.show_default = section, True
+
+
+def options(section: str, *rows: tuple[Any, ...]) -> Callable[[F], F]:
+    """Give a command the options of a section: ``@options("Data", ("--count", COUNT, "How many.", 1000))``.
+
+    A row has the names of an option; one of click's types, a tuple of choices, or attributes of `click.Option`; the
+    help; and the default, unless that is None.
+    """
+    def decorate(command: F) -> F:
+        for names, kind, text, *default in reversed(rows):
+            kind = click.Choice(kind) if isinstance(kind, tuple) else kind
+            attributes = kind if isinstance(kind, dict) else {"type": kind}
+            command = click.option(*names.split(), cls=Option, section=section, help=text, **attributes,
+                                   **dict(zip(["default"], default, strict=False)))(command)
+        return command
+    return decorate
+
+
+class Count(click.IntRange):
+    """A whole number within bounds: N in the help."""
+
+    name = "n"
+
+
+class Number(click.FloatRange):
+    """A number within bounds: X in the help."""
+
+    name = "x"
+
+
+def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Check, before the work begins, that a file can be made at its end; None on ranks that do not write."""
+    if path and not (path == STDOUT or path.exists() or os.access(path.parent, os.W_OK)):
+        raise click.BadParameter(f"there is no folder {path.parent} that can be written to", context, parameter)
+    return None if launch.number() else path
 
 
 def _usable(context: click.Context, parameter: click.Parameter, device: str) -> str:
-    try:
-        device = launch.own_device(parse_device(device) if device != "cuda" else device)
+    with mistakes():
+        device = launch.own_device(device)
         module_for(device)
         return parse_device(device)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from error
 
 
-def _limit_threads(context: click.Context, parameter: click.Parameter, threads: int | None) -> None:
-    if threads is not None:
-        context.with_resource(limit_threads(threads))
+COUNT, NOT_NEGATIVE = Count(1), Count(0)
+HELD, BEAM, THREADS = Count(1, 10**7), Count(1, 10**4), Count(1, MOST_THREADS)  # pairs in memory; hypotheses
+FILE = click.Path(dir_okay=False)
+FOLDER: dict[str, Any] = {"metavar": "DIR", "type": click.Path(path_type=Path)}
+FLAG, NAME, STDOUT = {"is_flag": True}, {"metavar": "NAME"}, Path("-")
+OUTPUT = {"type": click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path), "callback": _writable}
+DEVICE = ("--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable},
+          "Where to compute; cuda:1 is the second GPU.", "cpu")
+CHECKPOINT = ("--checkpoint", {"metavar": "best|latest|NAME"},
+              "Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.",
+              "best")
+OF_THREADS = ("--threads", THREADS, "Threads that compute.  [default: all cores, at most 8; 1 for small models]")
 
-
-def _start_ranks(context: click.Context, parameter: click.Parameter, kind: str | None) -> Alone:
-    ranks = launch.start(kind)
-    ranks.compare(the_version_of_the_code=launch.code_digest)
-    if ranks.rank > 0:  # the first speaks for all
-        context.with_resource(silent())
-    return ranks
-
-
-DEFAULT_THREADS = "[default: all cores, at most 8; 1 for small models]"
-device_option = option("--device", default="cpu", metavar="cpu|cuda|cuda:N", callback=_usable, section="Machine",
-                       help="Where to compute; cuda:1 is the second GPU.")
-distributed_option = option("--distributed", "ranks", type=click.Choice(launch.KINDS), is_eager=True, section="Machine",
-                            callback=_start_ranks,
-                            help="Work with the processes that mpirun or srun started: mpi or off.  [default: mpi "
-                                 "under a launcher]")
-threads_option = option("--threads", type=THREADS, metavar="N", callback=_limit_threads, expose_value=False,
-                        section="Machine", help=f"Threads for matrix products.  {DEFAULT_THREADS}")
-folder_argument = click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-checkpoint_option = option("--checkpoint", metavar="best|latest|NAME", default="best", section="Machine",
-                           help="Which weights to use: those that validated best, the newest, or a checkpoint's, such "
-                                "as 00000400.")
+device_option, folder_argument = options("Machine", DEVICE), click.argument("folder", **FOLDER)
 
 
 def decoding_options(command: F) -> F:
-    """The options of the commands that decode: beam, batch_size, alpha, max_length, those of `Controls`, and the
-    machine's: checkpoint, device, ranks, threads.
+    """The options of the commands that decode: beam, batch_size, alpha, max_length, those of `Controls`, the machine's.
     """
-    section = "Decoding"
-    for decorate in reversed([
-        option("--beam", type=BEAM, default=1, metavar="N", section=section,
-               help="Beam size: hypotheses that the search keeps open; 1 is greedy decoding."),
-        option("--batch-size", type=COUNT, default=64, metavar="N", section=section,
-               help="Sentences decoded together."),
-        option("--alpha", type=FiniteRange(0, MAX_ALPHA), section=section,
-               help="A log-probability is divided by ((5 + n) / 6)^alpha, n the length.  "
-                    f"[default: what the training chose, or {ALPHA}]"),
-        option("--max-length", type=COUNT, metavar="N", section=section,
-               help="The most tokens of a translation.  [default: twice the source's plus 10]"),
-        option("--min-length", type=click.IntRange(0, MOST), default=0, metavar="N", section=section,
-               help="The fewest tokens of a translation."),
-        option("--repetition-penalty", type=FiniteRange(*PENALTIES), default=1.0, metavar="P", section=section,
-               help="Above 1, tokens that a translation has already become less probable: their positive logits are "
-                    "divided by it, negative ones multiplied."),
-        option("--no-repeat-ngram-size", type=click.IntRange(0, MOST), default=0, metavar="N", section=section,
-               help="No N tokens follow one another twice in a translation; 0: they may."),
-        checkpoint_option, device_option, distributed_option,
-        option("--threads", type=THREADS, metavar="N", section="Machine",
-               help=f"Threads that decode.  {DEFAULT_THREADS}"),
-    ]):
-        command = decorate(command)
-    return command
+    return options(
+        "Decoding",
+        ("--beam", BEAM, "Beam size: hypotheses that the search keeps open; 1 is greedy decoding.", 1),
+        ("--batch-size", COUNT, "Sentences decoded together.", 64),
+        ("--alpha", Number(0),
+         f"A log-probability is divided by ((5 + n) / 6)^alpha, n the length.  [default: the training's, or {ALPHA}]"),
+        ("--max-length", COUNT, "The most tokens of a translation.  [default: twice the source's plus 10]"),
+        ("--min-length", NOT_NEGATIVE, "The fewest tokens of a translation.", 0),
+        ("--repetition-penalty", Number(0, min_open=True),
+         "Above 1, tokens that a translation has already become less probable.", 1.0),
+        ("--no-repeat-ngram-size", NOT_NEGATIVE,
+         "No N tokens follow one another twice in a translation; 0: they may.", 0),
+    )(options("Machine", CHECKPOINT, DEVICE, OF_THREADS)(command))
 
 
-def check_positions(translator: Translator, max_length: int | None) -> None:
-    """Raise a UsageError if --max-length exceeds the model's positions."""
-    positions = translator.model.config.max_length
-    if max_length is not None and max_length > positions:
-        raise click.UsageError(f"--max-length {max_length} is more than the model's {positions} positions")
+# --------------------------------------------------------------------------- command lines in messages
+
+
+def quoted(text: object) -> str:
+    """The text as a shell reads it."""
+    return shlex.quote(str(text))
+
+
+def command_line(values: Mapping[str, Any]) -> str:
+    """The line that runs the present command with these values of its options, by the names of parameters."""
+    context, words = click.get_current_context(), []
+    for parameter in context.command.params:
+        value = values.get(parameter.name or "")
+        if isinstance(value, bool):
+            words += (parameter.opts if value else parameter.secondary_opts)[:1]
+        elif value is not None:
+            words += [parameter.opts[0], *(value if isinstance(value, list | tuple) else [value])]
+    return " ".join(["python -m transformer", context.info_name or "", *map(quoted, words)])
+
+
+def flags(names: Collection[str]) -> str:
+    """The options of the present command with these names of parameters, as they are written on its line."""
+    parameters = click.get_current_context().command.params
+    return ", ".join(parameter.opts[0] for parameter in parameters if parameter.name in names)

@@ -3,58 +3,46 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from os.path import relpath
 from pathlib import Path
-from typing import Any
 
 import click
 
 from minigrad import no_grad
 
-from transformer.cli.command import COUNT, device_option, option, quoted
+from transformer.cli.command import COUNT, DEVICE, FOLDER, options, quoted
 from transformer.cli.train import Training
+from transformer.cli.train import train as train_command
 from transformer.data import BOS, EOS, get_task
+from transformer.distributed import ALONE
 from transformer.explore.plots import plot_attention
 from transformer.explore.trace import trace
 from transformer.explore.translation import explain
 from transformer.training.log import can_draw
-from transformer.training.loop import train
-from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.recipes import RECIPES
 from transformer.training.run_folder import is_run
+from transformer.translator import Translator
 
-STEPS = RECIPES["dates"].options.steps
 PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what is right sends hardly any gradient back
 
 
-class _Demo(Training):
-    """The same command goes on with what it has begun."""
-
-    def again(self, params: dict[str, Any]) -> str:
-        steps = "" if params["steps"] == STEPS else f" --steps {params['steps']}"
-        return f"python -m transformer demo --out {quoted(params['out'])}{steps}"
-
-
-@click.command(cls=_Demo)
-@option("--out", default="runs/demo", metavar="DIR", type=click.Path(path_type=Path), section="Output",
-        help="Where the model and the pictures go; what is there goes on.")
-@option("--steps", type=COUNT, default=STEPS, metavar="N", section="Training", help="Updates of the parameters.")
-@device_option
-def demo(out: Path, steps: int, device: str) -> None:
+@click.command(cls=Training)
+@options("Run", ("--out", FOLDER, "Where the model and the pictures go; what is there goes on.", "runs/demo"),
+         ("--steps", COUNT, "Updates of the parameters.", RECIPES["dates"].options.steps), DEVICE)
+@click.pass_context
+def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
     """Train on human-written dates → ISO 8601, then read 1,000 that were never seen, and draw where the model looks.
 
-    Needs the extras data and plot, and a few minutes.
+    \b
+    It takes a few minutes, and needs
+    pip install 'minigrad-transformer[data,plot]'
     """
     if not can_draw():
         raise ImportError("the demo draws with matplotlib, from  pip install 'minigrad-transformer[data,plot]'")
     if is_run(out):
         click.echo(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
-    recipe = RECIPES["dates"]
-    train_pairs, valid_pairs = task_pairs("dates", recipe, seed=1)  # [("March 3rd, 2021", "2021-03-03"), …]
-    tokenizers = task_tokenizers(get_task("dates"), train_pairs)  # characters to numbers and back
-    translator = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs,
-                       replace(recipe.options, steps=steps), recipe.data("dates", seed=1), device,
-                       resume=is_run(out)).translator
+    context.invoke(train_command, task="dates", out=out, steps=steps, device=device, resume=is_run(out), ranks=ALONE)
+    translator = Translator.load(out, device)
     test_pairs = get_task("dates").pairs("test", 1000, seed=1)
     texts, dates = zip(*test_pairs, strict=True)
     right = translator.evaluate(texts, dates)["exact_match"]
@@ -66,14 +54,15 @@ def demo(out: Path, steps: int, device: str) -> None:
     # A row of the picture is a step of the decoder, which reads one character and writes the next, 0 → 9; a column is a
     # character of the source that it looks at.
     [[best]] = translator.translate([PICTURED])
-    source_ids, target_ids = [*tokenizers[0].encode(PICTURED), EOS], [*best.ids, EOS]
+    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
+    source_ids = [*source_tokenizer.encode(PICTURED), EOS]
     with no_grad(), trace(translator.model) as traced:
         translator.model([source_ids], [[BOS, *best.ids]])
     weights = traced[f"decoder.layers.{translator.model.config.num_decoder_layers - 1}.cross_attention"].weights[0]
-    source = tokenizers[0].tokens(source_ids)
-    read, written = tokenizers[1].tokens([BOS, *best.ids]), tokenizers[1].tokens(target_ids)
+    read, written = target_tokenizer.tokens([BOS, *best.ids]), target_tokenizer.tokens([*best.ids, EOS])
     title = f"{PICTURED} → {best.text}: where the last layer of the decoder looks"
-    plot_attention(weights, source, read, written, title).savefig(out / "attention.png", dpi=150)
+    plot_attention(weights, source_tokenizer.tokens(source_ids), read, written, title).savefig(
+        out / "attention.png", dpi=150)
     explain(translator, PICTURED, ASKED, folder=out).to_html(out / "explain.html")
     click.echo(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
                f"\n      {out}/history.png    (loss and exact match during training)"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,15 @@ import click
 
 from transformer.cli import sources
 from transformer.cli.command import (
+    FILE,
     HELD,
-    SEED,
+    OUTPUT,
     Command,
-    check_positions,
     decoding_options,
     folder_argument,
-    option,
-    writable,
+    mistakes,
+    options,
 )
-from transformer.cli.streams import opened
 from transformer.cli.unknown import tell_unknown_of_all
 from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
@@ -33,24 +31,23 @@ from transformer.training.metrics import BLEU_TOKENIZERS, sentence_chrf
 from transformer.training.threads import decoding_threads
 from transformer.translator import Translator, chosen_alpha
 
+BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")
+
 
 @click.command(cls=Command)
 @folder_argument
-@option("--source", metavar="FILE", section="Data", help="UTF-8 text, one sentence a line.")
-@option("--target", metavar="FILE", section="Data", help="The reference translations, line for line.")
-@option("--count", type=HELD, default=1000, metavar="N", section="Data",
-        help="Without files: the number of unseen examples of the model's own task.")
-@option("--seed", type=SEED, default=1, section="Data", help="Without files: the seed of the examples.")
+@options("Data",
+         ("--source", FILE, "UTF-8 text, one sentence a line."),
+         ("--target", FILE, "The reference translations, line for line."),
+         ("--count", HELD, "Without files: the number of unseen examples of the model's own task.", 1000))
 @decoding_options
-@option("--bleu-tokenize", type=click.Choice(BLEU_TOKENIZERS), section="Output",
-        help="How sacrebleu splits the texts for BLEU.  [default: none for words, char for characters; for byte pairs "
-             "13a, or char if the references have no blanks between words]")
-@option("--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=writable,
-        section="Output",
-        help="Write a table with tabs: source, reference, output and score of each sentence. The score is its chrF; "
-             "without sacrebleu, 1 for an exact match, else 0.")
-def evaluate(folder: Path, source: str | None, target: str | None, count: int, seed: int, checkpoint: str, device: str,
-             ranks: Alone, threads: int | None, max_length: int | None, output: Path | None, **options: Any) -> None:
+@options("Output",
+         ("--bleu-tokenize", BLEU_TOKENIZERS,
+          "How sacrebleu splits the texts for BLEU.  [default: what suits the tokens and the references]"),
+         ("--output", OUTPUT,
+          "Write a table: source, reference, output and chrF (without sacrebleu, exact match) of each sentence."))
+def evaluate(folder: Path, source: str | None, target: str | None, count: int, checkpoint: str, device: str,
+             ranks: Alone, threads: int | None, output: Path | None, **options: Any) -> None:
     """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
 
     Without files, a model of text files is evaluated on its validation text, of which each source counts once. That
@@ -64,58 +61,44 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, s
     python -m transformer evaluate runs/dates
     python -m transformer evaluate runs/text --source test.en --target test.ja --beam 4
     """
-    if (source is None) != (target is None):
+    files = [path for path in (source, target) if path is not None]
+    if len(files) == 1:
         raise click.UsageError("--source and --target belong together: give both files, or none")
-    sources.check_readable(filter(None, (source, target)), ranks)
-    opened(sys.stdout, "output")
+    sources.check_readable(files, ranks)
     model, run = load_model(folder, device, checkpoint, ranks)
     translator = Translator(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
-    check_positions(translator, max_length)
-    if source is not None and target is not None:
-        text = ParallelText(source, target)
+    if files:
+        text = ParallelText(*files)
         pairs = [*text]
         if text.left_out:
             note(f"left out: {text.left_out:,} pairs that are blank on a side")
     elif "task" in run.data:
-        pairs = get_task(run.data["task"]).pairs("test", count, seed)
+        pairs = get_task(run.data["task"]).pairs("test", count, seed=1)
     elif "train" in run.data:
-        pairs = first_of_each(sources.validation(run.data))
+        pairs = first_of_each([*sources.read(run.data).valid])
     else:
         raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
                                "it on")
     lines, references = zip(*pairs, strict=True)
     tell_unknown_of_all(lines, translator.source_tokenizer)
-    with decoding_threads(model.config, threads, model.device):
-        result = translator.evaluate(lines, references, max_length=max_length, ranks=ranks, **options)
+    with mistakes(), decoding_threads(model.config, threads, model.device):
+        result = translator.evaluate(lines, references, ranks=ranks, **options)
     outputs = result.pop("outputs")
     if result["truncated"]:
         note(f"{result['truncated']:,} sources are cut to the model's {model.config.max_length:,} positions")
     if result["bleu"] is None:
         click.echo("no BLEU: it needs sacrebleu, from  pip install 'minigrad-transformer[data]'", err=True)
     click.echo(json.dumps(result))
-    click.echo(rounded(result, "task" in run.data), err=True)
+    click.echo(", ".join(f"{name} {value:.4g}" for name, value in result.items() if isinstance(value, float)), err=True)
     if output is not None:
         rows = zip(lines, map(translator.as_decoded, references), outputs, strict=True)
-        write_output(output, table([*rows]).encode())
+        write_output(output, table(rows, graded=result["chrf"] is not None).encode())
 
 
-def rounded(result: dict[str, Any], of_task: bool) -> str:
-    """The scores in one line, first those that say most of a generated task, or of text."""
-    exact = [f"exact match {100 * result['exact_match']:.2f} %"]
-    if of_task:
-        exact.append(f"token accuracy {100 * result['token_accuracy']:.2f} %")
-    graded = [f"{title} {result[name]:.{digits}f}" for title, name, digits in (
-        ("BLEU", "bleu", 2), ("chrF", "chrf", 2), ("loss", "loss", 4)) if result[name] is not None]
-    return f"{', '.join(exact + graded if of_task else graded + exact)}, on {result['sentences']:,} sentences"
-
-
-def table(rows: Sequence[tuple[str, str, str]]) -> str:
+def table(rows: Iterable[tuple[str, str, str]], graded: bool) -> str:
     """Source, reference, output and score of each sentence, with tabs, below a line of titles."""
-    try:
-        scores = [f"{sentence_chrf(output, reference):.2f}" for _, reference, output in rows]
-    except ImportError:
-        scores = [str(int(output == reference)) for _, reference, output in rows]
-    blanks = dict.fromkeys(map(ord, "\t\r\n"), " ")
-    cells = [("source", "reference", "output", "score"),
-             *((*row, score) for row, score in zip(rows, scores, strict=True))]
-    return "".join("\t".join(cell.translate(blanks) for cell in row) + "\n" for row in cells)
+    lines = [("source", "reference", "output", "score")]
+    for source, reference, output in rows:
+        score = sentence_chrf(output, reference) if graded else 100 * (output == reference)
+        lines.append((source, reference, output, f"{score:.2f}"))
+    return "".join("\t".join(cell.translate(BLANKS) for cell in line) + "\n" for line in lines)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from transformer.cli import plan_lines, sources
-from transformer.data.examples import fitting
+from transformer.cli import sources
+from transformer.cli.command import command_line, flags, mistakes
+from transformer.data.examples import Examples, fitting
 from transformer.data.extras import require
 from transformer.data.parallel_text import DataError, Pairs
 from transformer.data.tasks import get_task
-from transformer.data.tokenizer import Tokenizer, build_tokenizers
+from transformer.data.tokenizer import build_tokenizers
+from transformer.data.vocabulary import UNK
 from transformer.distributed import Alone
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.checkpoints import Run
 from transformer.training.memory import require_memory_for
 from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
-from transformer.training.plan import plan_text, sides
+from transformer.training.plan import Plan, plan_text, sides
 from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
 from transformer.training.run_folder import RunError
-from transformer.training.threads import suitable_threads, usable_threads
+from transformer.training.threads import usable_threads
 
+FEW = 3000  # pairs with which no model of this kind learns to translate what it has not seen
+MANY_UNKNOWN = 0.02  # the share of unknown tokens beyond which the vocabulary does not suit the text
 OF_DATA = ("task", "train_count", "valid_count", "tokens", "source_tokenizer", "target_tokenizer", "vocab_size",
            "shared_vocab", "preset")
 
@@ -38,18 +41,26 @@ class Prepared:
     run: Run
     train: Pairs
     valid: Pairs
-    said: list[str] = field(default_factory=list)
+    said: list[str]
 
 
-def begin(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Prepared:
-    """A new run."""
-    _check_data(given)
-    with _mistakes():
-        return (_of_text(given, out, device, ranks) if "train" in given else
-                _of_task(given["task"], given, device, ranks))
+def begin(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
+    """A new run, of the options that are given."""
+    of_text = "train" in given
+    if ("task" in given) == of_text:
+        raise click.UsageError("give one of  --task NAME,  --train TABLE  and  --train SRC TGT")
+    files = given.keys() & {"source_tokenizer", "target_tokenizer"}
+    for applies, excluded, what in (
+            (of_text, {"train_count", "valid_count"}, "text files, which are used whole"),
+            (not of_text, {"valid", "source_tokenizer", "target_tokenizer"}, "a generated task"),
+            (len(files) == 2, {"tokens", "vocab_size", "shared_vocab"}, "the files of two tokenizers")):
+        if applies and (misplaced := given.keys() & excluded):
+            raise click.UsageError(f"{flags(misplaced)}: not for {what}")
+    with mistakes():
+        return _of_text(given, out, ranks) if of_text else _of_task(given["task"], given)
 
 
-def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Prepared:
+def _of_task(task: str, given: dict[str, Any]) -> Prepared:
     recipe = RECIPES[task].changed(given)
     shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
     kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
@@ -57,13 +68,12 @@ def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Pre
     data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
     text = sources.read(data)
     tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
-    said = (f"{_pairs(text.train, text.valid)}; vocabularies of "
-            f"{' and '.join(f'{len(tokenizer.vocabulary):,}' for tokenizer in tokenizers)} tokens")
     config = recipe.config(*tokenizers, share_embeddings=shared)
-    return Prepared(_run(config, recipe.options, tokenizers, data, device, ranks), text.train, text.valid, [said])
+    run = Run(config, *tokenizers, data, recipe.options.to_json())
+    return Prepared(run, text.train, text.valid, [_pairs(text.train, text.valid)])
 
 
-def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Prepared:
+def _of_text(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
     """A run by a plan; what is missing for it is told before anything is read."""
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
     if given.get("tokens", "bpe") == "bpe" or any(files):
@@ -71,7 +81,7 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(RECIPES["text"].changed(given))
-    text = sources.read(sources.files(given))
+    text = sources.read(sources.files(given), given)
     threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
     plan = plan_text(text.train, given, ranks.broadcast(threads))
     valid, unseen = fitting(text.valid, *plan.tokenizers, plan.config.max_length)
@@ -79,34 +89,74 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
                         "--max-length")
     data = sources.files(given) | {name: plan.options[name] for name in OF_DATA if name in plan.options}
-    run = _run(plan.config, plan.training, plan.tokenizers, data, device, ranks)
+    run = Run(plan.config, *plan.tokenizers, data, plan.training.to_json())
     parameters = Transformer(run.config).num_parameters()
-    return Prepared(run, plan.pairs, valid, list(plan_lines.lines(text, plan, valid, unseen, parameters, out)))
+    return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, parameters, out)))
 
 
-def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str]) -> Prepared:
-    """A resumed run after the given changes; `options` has the option of each parameter."""
+def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: int, out: Path
+                  ) -> Iterator[str]:
+    """The plan in five lines, and a line for each thing about the text that its owner should know.
+
+    Args:
+        text: all pairs.
+        plan: of its training pairs.
+        valid: its validation pairs that are not too long.
+        unseen: the token ids of all its validation pairs.
+        parameters: the number of them.
+        out: the folder of the run.
+    """
+    config, training, amount, expected = plan.config, plan.training, plan.amount, plan.expected
+    too_long = plan.too_long + len(text.valid) - len(valid)
+    tokens = [token for example in unseen for ids in example for token in ids]
+    unknown = tokens.count(UNK) / len(tokens)
+    different = {*valid}
+    twice = len(different.intersection(text.train))
+    yield (f"text      {counted(amount.pairs, 'pair')}: {amount.source:,} source and {amount.target:,} target tokens; "
+           f"left out: {text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
+    yield (f"validate  {counted(len(valid), 'pair')}{' of the text, held out by source' if text.held_out else ''}; "
+           f"{unknown:.1%} of their tokens are unknown, {twice:,} of these pairs also stand in training")
+    shared = plan.tokenizers[0] is plan.tokenizers[1]
+    vocabulary = (f"{config.target_vocab_size:,} tokens for both sides" if shared else
+                  f"{config.source_vocab_size:,} and {config.target_vocab_size:,} tokens")
+    disk = parameters * 4 * (training.keep + 3) / 1e6  # the weights of each, and both moments of the latest
+    yield (f"model     {config.num_encoder_layers}+{config.num_decoder_layers} layers of {config.d_model} features, "
+           f"{vocabulary}: {parameters:,} parameters; its checkpoints take {disk:,.0f} MB")
+    yield (f"training  about {counted(round(expected.updates), 'update')} of {training.batch_tokens:,} tokens, which "
+           f"go {expected.passes:,.1f} times through the text in about {expected.minutes:,.1f} minutes; dropout "
+           f"{config.dropout:g}")
+    yield f"the same  {command_line(plan.options | {'out': out})}"
+    if amount.pairs < FEW:
+        few = counted(amount.pairs, "pair is", "pairs are")
+        yield (f"note: {few} too few to translate other sentences: with fewer than {FEW:,} a model learns those it "
+               "sees by heart; use them to try out the set-up, or for a narrow domain")
+    if twice == len(different):
+        yield "note: all validation pairs also stand in training: they say nothing of how well other text is translated"
+    if unknown > MANY_UNKNOWN:
+        yield "note: many tokens of the validation text are unknown; --tokens bpe knows all, and parts punctuation"
+    equal = sum(source == target for source, target in text.train)
+    if equal > len(text.train) / 10:
+        yield f"note: {counted(equal, 'pair has', 'pairs have')} the same text on both sides"
+
+
+def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
+    """A resumed run after the given changes."""
     earlier = TrainingOptions.from_json(run.training)
-    with _mistakes():
+    with mistakes():
         training = changed_training(earlier, given)
     if "task" not in run.data and "train" not in run.data:
         raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
-    model = model_changes(given)
-    changed = [name for name in OF_DATA if name in given and given[name] != run.data.get(name)]
-    changed += [name for name in ("train", "valid") if name in given and name not in run.data]
-    changed += [name for name in model if model[name] != getattr(run.config, name)]
-    changed += training.changed_from(earlier)
+    wanted = given | model_changes(given) | training.to_json()
+    found = run.data | run.config.to_json() | earlier.to_json()
+    free = {*TrainingOptions.MAY_CHANGE, "layers", *(sources.TEXTS if "train" in run.data else ())}
+    changed = [name for name in wanted if name not in free and wanted[name] != found.get(name)]
     if changed:
-        names = ", ".join(options[name] for name in changed)
-        raise RunError(f"{out}: a resumed run may not change {names}; start a new one in another folder")
+        raise RunError(f"{out}: a resumed run may not change {flags(changed)}; start a new one in another folder")
     run.training = training.to_json()
     run.data |= sources.files(given)
-    piped = [side for side in ("train", "valid") if "-" in run.data.get(side, ()) and side not in given]
-    if piped:
-        raise RunError(f"{out}: the text came from standard input; give it again, with  --{piped[0]} -  or its file")
-    text = sources.read(run.data)
+    text = sources.read(run.data, given)
     train, valid = text.train, text.valid
-    if "task" not in run.data:
+    if "train" in run.data:
         train, valid = (fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0]
                         for side in (train, valid))
     return Prepared(run, train, valid, [_pairs(train, valid)])
@@ -116,41 +166,8 @@ def _pairs(train: Pairs, valid: Pairs) -> str:
     return f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"
 
 
-def _check_data(given: dict[str, Any]) -> None:
-    """UsageError unless the options name a task, or text for training."""
-    if ("task" in given) == ("train" in given):
-        raise click.UsageError("give one of  --task NAME  and  --train SRC TGT")
-    if "train" in given and given.keys() & {"train_count", "valid_count"}:
-        raise click.UsageError("--train-count and --valid-count are for generated tasks; files are used whole")
-    files = given.keys() & {"source_tokenizer", "target_tokenizer"}
-    if "task" in given and (files or "valid" in given):
-        raise click.UsageError("--valid, --source-tokenizer and --target-tokenizer are for text files")
-    if len(files) == 2 and given.keys() & {"tokens", "vocab_size", "shared_vocab"}:
-        raise click.UsageError("the tokenizers' files leave nothing for --tokens, --vocab-size and --shared-vocab")
-    for side in ("train", "valid"):
-        if len(given.get(side, ())) > 2:
-            raise click.UsageError(f"--{side} takes one table, or two files, got {len(given[side])}")
-
-
 def _check_memory(recipe: Recipe) -> TransformerConfig:
     """The recipe's model for the smallest vocabulary; MemoryError now, before the data is prepared."""
     config: TransformerConfig = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
     require_memory_for(config)
     return config
-
-
-def _run(config: TransformerConfig, options: TrainingOptions, tokenizers: tuple[Tokenizer, Tokenizer],
-         data: dict[str, Any], device: str, ranks: Alone) -> Run:
-    if options.threads is None and device == "cpu":
-        threads = suitable_threads(config, options.batch_tokens // ranks.size, ranks.local_size)
-        options = replace(options, threads=ranks.broadcast(threads))
-    return Run(config, *tokenizers, data, options.to_json())
-
-
-@contextmanager
-def _mistakes() -> Iterator[None]:
-    """Report a ValueError inside the block as a usage error."""
-    try:
-        yield
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error

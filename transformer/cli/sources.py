@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.cli.streams import opened
+from transformer.cli.streams import standard_input
 from transformer.data.parallel_text import DataError, Pairs, ParallelText, hold_out
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone
 from transformer.training.run_folder import RunError
+
+TEXTS = "train", "valid"  # options with paths, which may be others on other machines
 
 
 @dataclass
@@ -31,53 +32,45 @@ class Text:
     held_out: bool = False
 
 
-def files(given: dict[str, Any]) -> dict[str, Any]:
+def files(given: Mapping[str, Any]) -> dict[str, Any]:
     """The absolute paths of the given training and validation files, which hold in any working directory."""
-    return {side: [_absolute(path) for path in given[side]] for side in ("train", "valid") if side in given}
-
-
-def _absolute(path: str) -> str:
-    if path == "-":
-        return path
-    resolved = Path(path).resolve()
-    return str(resolved if resolved.exists() else Path(path).absolute())  # /dev/fd/63 resolves to the name of no file
+    return {side: [path if path == "-" else str(Path(path).absolute()) for path in given[side]]
+            for side in TEXTS if side in given}
 
 
 def check_readable(paths: Iterable[str], ranks: Alone) -> None:
     """DataError if one of the files is a pipe, and several ranks are to read it: each would get a part of it."""
-    pipe = next((path for path in paths if path == "-" or Path(path).is_fifo()), None) if ranks.size > 1 else None
-    if pipe is not None:
-        raise DataError(f"{pipe} is a pipe, which one process alone can read; several ranks need a file")
+    for path in paths:
+        if ranks.size > 1 and (path == "-" or Path(path).is_fifo()):
+            raise DataError(f"{path} is a pipe, which one process alone can read; several ranks need a file")
 
 
-def read(data: dict[str, Any]) -> Text:
+def read(data: Mapping[str, Any], given: Container[str] = ()) -> Text:
     """The training and validation pairs that a run's ``data`` describes.
+
+    Args:
+        data: the description.
+        given: the files that the command names, which may be standard input.
 
     Raises:
         DataError: a file is missing or malformed.
+        RunError: the text came from standard input, which cannot be read again.
     """
-    if "task" not in data:
-        return _read_text(data["train"], data.get("valid"))
-    task = get_task(data["task"])
-    train, valid = (task.pairs(split, data[f"{split}_count"], data["seed"]) for split in ("train", "valid"))
-    return Text(train, valid)
-
-
-def _read_text(train: list[str], valid: list[str] | None) -> Text:
-    paths = [*train, *(valid or [])]
-    if "-" in paths:
-        opened(sys.stdin, "input")
-    if paths.count("-") > 1:
+    if "task" in data:
+        task = get_task(data["task"])
+        train, valid = (task.pairs(split, data[f"{split}_count"], data["seed"]) for split in TEXTS)
+        return Text(train, valid)
+    for side in TEXTS:
+        paths = data.get(side, ())
+        if len(paths) > 2:
+            raise DataError(f"--{side} takes one table, or two files, got {len(paths)}")
+        if "-" in paths and standard_input() and side not in given:
+            raise RunError(f"the run's text came from standard input; give it again, by --{side}, or to evaluate by "
+                           "--source and --target")
+    if [*data["train"], *data.get("valid", ())].count("-") > 1:
         raise DataError("standard input can be read once, and - stands for it twice")
-    pairs = ParallelText(*train)
-    if valid is None:
+    pairs = ParallelText(*data["train"])
+    if "valid" not in data:
         return Text(*hold_out(pairs), pairs.left_out, held_out=True)
-    others = ParallelText(*valid)
+    others = ParallelText(*data["valid"])
     return Text(pairs, list(others), pairs.left_out + others.left_out)
-
-
-def validation(data: dict[str, Any]) -> list[tuple[str, str]]:
-    """The validation text of a run on text; RunError if it came from standard input, which cannot be read again."""
-    if "-" in [*data["train"], *data.get("valid", [])]:
-        raise RunError("the run's text came from standard input: give --source and --target")
-    return list(read(data).valid)

@@ -50,12 +50,11 @@ def silent() -> Iterator[None]:
         yield
 
 
-def opened(stream: TextIO | None, name: str) -> TextIO:
-    """A standard stream, which is ``"input"`` or ``"output"``; UsageError if the program was started without it."""
-    if stream is None:
-        purpose = "lines are read from it" if name == "input" else "the result is written to it"
-        raise click.UsageError(f"standard {name} is closed; {purpose}")
-    return stream
+def standard_input() -> TextIO:
+    """Standard input; UsageError if the program was started without it."""
+    if sys.stdin is None:
+        raise click.UsageError("standard input is closed; lines are read from it")
+    return sys.stdin
 
 
 def _buffered(stream: TextIO | None) -> TextIO | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +11,27 @@ import click
 
 from transformer.cli import prepare, sources
 from transformer.cli.command import (
+    COUNT,
+    DEVICE,
+    FILE,
+    FLAG,
+    FOLDER,
+    HELD,
+    NAME,
+    NOT_NEGATIVE,
+    OF_THREADS,
+    OUTPUT,
     THREADS,
     Command,
-    device_option,
-    distributed_option,
-    option,
+    Count,
+    Number,
+    command_line,
+    options,
     quoted,
-    writable,
 )
 from transformer.cli.streams import output_may_be_lost
-from transformer.cli.training_options import notes, training_options
+from transformer.data.tasks import TASKS
+from transformer.data.vocabulary import SPECIALS
 from transformer.distributed import Alone, launch
 from transformer.training.checkpoints import load_run
 from transformer.training.lock import check_free
@@ -28,22 +39,50 @@ from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
 from transformer.training.messages import counted
-from transformer.training.options import TrainingOptions
+from transformer.training.options import METRICS, SCHEDULES, TrainingOptions
+from transformer.training.recipes import RECIPES
 from transformer.training.run_folder import check_new, is_run
 from transformer.training.signals import stopped_already, stopping_at_once
-from transformer.training.threads import usable_threads
+from transformer.training.threads import suitable_threads
+
+POSITIVE, PROBABILITY = Number(0, min_open=True), Number(0, 1, max_open=True)
+TEXT = {"multiple": True, "metavar": "SRC TGT | TABLE"}
+EITHER = {"default": None}
+
+
+def notes() -> str:
+    """The text below the options in the help: the recipes, and the options that a resumed run may change."""
+    lines = ["\b", "Defaults:"]
+    for name in TASKS:
+        recipe, options = RECIPES[name], RECIPES[name].options
+        lines.append(f"  {name:9} {recipe.preset:5} {options.steps:,} steps of {options.batch_tokens:,} tokens, "
+                     f"learning rate {options.learning_rate:g}, {options.schedule}")
+    lines.append("  text      what suits the amount of text and --minutes, printed before the training begins")
+    may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
+    resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "
+                f"without the stop. Options without an effect on earlier updates may change: {may_change}, --device. "
+                "(Another number of --shards, or without it of --threads or ranks, changes the dropout masks of later "
+                "updates. The schedules wsd and cosine end at the last step, so more --steps, --epochs or --minutes "
+                "give later updates the rates of that length.)")
+    return "\n".join([*lines, "", resuming])
 
 
 class Training(Command):
     """A training command: a failed print does not stop it; a signal ends it with one line."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click, after each file of --train and --valid has the option before it: they have one or two values."""
-        return super().parse_args(ctx, one_value_each(args, ("--train", "--valid")))
-
-    def again(self, params: dict[str, Any]) -> str:
-        """The command that goes on, of the parameters of this one."""
-        return _resume(params["out"])
+        """Parse ``--train a b`` as ``--train a --train b``: options for text have one or two values."""
+        names = [f"--{name}" for name in sources.TEXTS]
+        found, name = list[str](), ""
+        for argument in args:
+            if argument.startswith("-") and argument != "-":
+                if found and found[-1] in names:
+                    raise click.UsageError(f"Option {found[-1]!r} requires an argument.")
+                name = argument if argument in names else ""
+            elif name and found[-1] != name:
+                found.append(name)
+            found.append(argument)
+        return super().parse_args(ctx, found)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Train; the exit status after a signal is 128 plus its number."""
@@ -52,48 +91,86 @@ class Training(Command):
                 return super().invoke(ctx)
         except KeyboardInterrupt as error:
             with stopped_already():
-                ranks, saved = launch.world(), is_run(ctx.params["out"])
-                go_on = f"go on with  {self.again(ctx.params)}" if saved else "there is no checkpoint yet"
-                line = "stopped" if ranks.rank else f"stopped; {go_on}"  # the first rank alone need see the folder
+                ranks, line = launch.world(), "stopped"
+                if ranks.rank == 0:  # the others need not see the folder
+                    line += f"; go on with  {again()}" if is_run(ctx.params["out"]) else "; there is no checkpoint yet"
                 ranks.end(line, 128 + getattr(error, "number", signal.SIGINT))
 
 
-def one_value_each(args: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The arguments with ``--name a --name b`` in place of ``--name a b``, for options of these names.
-
-    UsageError for an option of these names that has no value.
-    """
-    found, name = list[str](), ""
-    for argument in args:
-        if argument.startswith("-") and argument != "-":
-            if found and found[-1] in names:
-                raise click.UsageError(f"Option {found[-1]!r} requires an argument.")
-            name = argument if argument in names else ""
-        elif name and found[-1] != name:
-            found.append(name)
-        found.append(argument)
-    return found
+def again() -> str:
+    """The command that goes on with what this one began: the same, but for ``train``."""
+    values = click.get_current_context().params
+    return command_line({"out": values["out"], "resume": True} if "resume" in values else values)
 
 
 @click.command(cls=Training, epilog=notes())
-@training_options
-@option("--out", required=True, metavar="DIR", type=click.Path(path_type=Path), section="Run",
-        help="The folder for checkpoints, log.csv and history.png.")
-@option("--resume", is_flag=True, section="Run", help="Continue the run in DIR from its latest checkpoint.")
-@option("--resume-from", metavar="NAME", section="Run",
-        help="As --resume, from a checkpoint such as 00000400; later ones are removed once the run saves.")
-@option("--quiet", is_flag=True, section="Run", help="Show no progress bar.")
-@option("--profile", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", callback=writable, section="Run",
-        help="Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")
-@device_option
-@distributed_option
-@option("--shards", type=THREADS, metavar="N", section="Machine",
-        help="Parts of each batch, which threads and ranks compute; the updates depend on this number, and not on "
-             "those.  [default: one for each thread of each rank]")
-@option("--threads", type=THREADS, metavar="N", section="Machine",
-        help="Threads that work on each batch.  [default: all cores, at most 8; 1 for small models]")
-@click.pass_context
-def train(context: click.Context, /, out: Path, resume: bool, resume_from: str | None, quiet: bool,
+# An option that is not given is None: its value comes from the task's recipe or, in a resumed run, from that run. It
+# has a second name where the attribute that it sets, of TransformerConfig or TrainingOptions, has another.
+@options(
+    "Data (one of --task and --train)",
+    ("--task", {"type": click.Choice([*TASKS]), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
+    ("--train", TEXT,
+     "Parallel text to train on: two files, or a table with tabs; UTF-8, perhaps in gzip. - is standard input."),
+    ("--valid", TEXT, "Parallel text to validate on; without it a tenth of the training text is held out."),
+    ("--tokens", ("words", "characters", "bpe"), "How text is cut into tokens; bpe: byte pairs."),
+    ("--source-tokenizer", FILE, "A tokenizer.json of Hugging Face that cuts the source instead."),
+    ("--target-tokenizer", FILE, "The same for the target."),
+    ("--vocab-size", Count(len(SPECIALS) + 1), "The most tokens of a vocabulary."),
+    ("--shared-vocab/--separate-vocab", EITHER, "One vocabulary and embedding for both sides, or two."),
+    ("--train-count", HELD, "Generated pairs to train on."),
+    ("--valid-count", HELD, "Generated pairs to validate on."))
+@options(
+    "Model",
+    ("--config preset", ("tiny", "small", "base"),
+     "A preset of sizes: tiny (2+2 layers, d_model 64), small (3+3, 256), base (6+6, 512: the paper's)."),
+    ("--d-model", COUNT, "Features of a token between the layers."),
+    ("--heads num_heads", COUNT, "Attention heads; they divide d_model."),
+    ("--layers", COUNT, "Layers of the encoder and of the decoder, each."),
+    ("--encoder-layers num_encoder_layers", COUNT, "Layers of the encoder."),
+    ("--decoder-layers num_decoder_layers", COUNT, "Layers of the decoder."),
+    ("--d-ff", COUNT, "Inner features of the feed-forward layers."),
+    ("--dropout", PROBABILITY, "Probability of dropping a feature or a weight."),
+    ("--norm", ("pre", "post"), "Normalise before each sublayer, or after it, as the paper does."),
+    ("--activation", ("relu", "gelu", "gelu_tanh", "silu"), "Activation of the feed-forward layers."),
+    ("--positions", ("sinusoidal", "learned"), "How positions are encoded."),
+    ("--max-length", COUNT, "The longest sentence, in tokens with end-of-sentence."),
+    ("--tie/--no-tie tie_output", EITHER, "Use the target embedding as the output projection."))
+@options(
+    "Training",
+    ("--steps", COUNT, "Updates to make."),
+    ("--epochs", COUNT, "Passes over the data to make."),
+    ("--minutes", POSITIVE, "End after this much training time."),
+    ("--batch-tokens", COUNT, "Size of a batch: sentences × the longest, in tokens."),
+    ("--accumulate", COUNT, "Gradient accumulation: batches for one update."),
+    ("--learning-rate", POSITIVE, "The highest learning rate."),
+    ("--warmup warmup_steps", NOT_NEGATIVE, "Updates until the highest rate."),
+    ("--schedule", SCHEDULES, "How the rate falls after warm-up; wsd: in the last fifth of the run."),
+    ("--label-smoothing", PROBABILITY, "Probability spread over all tokens."),
+    ("--clip clip_norm", Number(0), "Largest gradient norm; 0 does not clip."),
+    ("--weight-decay", Number(0), "Decoupled weight decay, as in AdamW."),
+    ("--adam-beta2", PROBABILITY, "Decay of Adam's second moment."),
+    ("--seed", NOT_NEGATIVE, "Seed of data, parameters, dropout."))
+@options(
+    "Validation and checkpoints",
+    ("--valid-every", COUNT, "Updates between validations; each saves a checkpoint."),
+    ("--valid-first", COUNT, "Updates until a first validation before those."),
+    ("--valid-sentences", COUNT, "Sentences to translate in each validation."),
+    ("--metric valid_metric", METRICS, "The metric that chooses the best model."),
+    ("--keep", COUNT, "Checkpoints to keep, beside the best."),
+    ("--average", COUNT, "At the end, average the last N checkpoints, and keep the average if it is better."))
+@options(
+    "Run",
+    ("--out", FOLDER | {"required": True}, "The folder for checkpoints, log.csv and history.png."),
+    ("--resume", FLAG, "Continue the run in DIR from its latest checkpoint."),
+    ("--resume-from", NAME,
+     "As --resume, from a checkpoint such as 00000400; later ones are removed once the run saves."),
+    ("--quiet", FLAG, "Show no progress bar."),
+    ("--profile", OUTPUT, "Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens."))
+@options(
+    "Machine", DEVICE, OF_THREADS,
+    ("--shards", THREADS,
+     "Parts of each batch, on whose number the updates depend.  [default: one for each thread of each rank]"))
+def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
           profile: Path | None, device: str, ranks: Alone, **values: Any) -> None:
     """Train a Transformer. Ctrl-C, SIGTERM or SIGHUP stops it and saves a checkpoint.
 
@@ -104,61 +181,42 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
     python -m transformer train --out runs/enja --resume
     """
     given = {name: value for name, value in values.items() if value not in (None, ())}
-    texts = {"train", "valid"}  # whose paths may be others on other machines
-    ranks.compare(the_options=lambda: [resume, resume_from, {n: given[n] for n in sorted(given.keys() - texts)}])
-    sources.check_readable((path for side in texts & given.keys() for path in given[side]), ranks)
-    ranks.first(lambda: check_free(out))
     which = resume_from or "latest" * resume
+    sources.check_readable((path for side in sources.TEXTS for path in given.get(side, ())), ranks)
+    ranks.first(lambda: check_free(out))
     if which:
-        names = {str(p.name): p.opts[0] for p in context.command.params}
-        prepared = prepare.take_up(out, load_run(out, which, ranks)[0], given, names)
+        prepared = prepare.take_up(out, load_run(out, which, ranks)[0], given)
     else:
         ranks.first(lambda: check_new(out))  # before the data is prepared, which may take minutes
-        prepared = prepare.begin(given, out, device, ranks)
+        prepared = prepare.begin(given, out, ranks)
     run = prepared.run
     options = TrainingOptions.from_json(run.training)
-
-    def announce() -> None:
-        click.echo("\n".join(prepared.said))
-        decided = "threads" in given or bool(which)
-        together = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
-        machine = [together + _describe_threads(options.threads, decided)] if options.threads else []
-        if device == "cpu" and machine:
-            click.echo("; ".join(machine))
-
+    if options.threads is None and device == "cpu" and not which:
+        threads = suitable_threads(run.config, options.batch_tokens // ranks.size, ranks.local_size)
+        options = replace(options, threads=ranks.broadcast(threads))
+    if device == "cpu" and options.threads:
+        each = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
+        prepared.said.append(each + counted(options.threads, "thread"))
     before = run.progress.get("step") if which else None
     result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, prepared.train, prepared.valid,
-                          options, run.data, device, which or False, not quiet, announce, profile, ranks)
-    _report(out, result, options, nothing_to_do=result.progress.step == before)
+                          options, run.data, device, which or False, not quiet,
+                          lambda: click.echo("\n".join(prepared.said)), profile, ranks)
+    click.echo(_report(out, result, options, result.progress.step == before))
+    if not can_draw():
+        click.echo("no history.png: it needs matplotlib, from  pip install 'minigrad-transformer[plot]'", err=True)
 
 
-def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing_to_do: bool) -> None:
-    """Print how the run ended."""
+def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing_to_do: bool) -> str:
+    """How the run ended."""
     length = f"{counted(result.progress.step, 'step')} in {result.progress.seconds / 60:.1f} minutes"
     if nothing_to_do:
-        limits = {f"--{name}": getattr(options, name) for name in limits_reached(result.progress, options)}
-        reached = " and ".join(f"{name} (it has {value:,})" for name, value in limits.items())
-        click.echo(f"had already finished: {length}; to go on, give it more  {reached}:  "
-                   f"{_resume(out)} {' '.join(f'{name} N' for name in limits)}")
+        more = " ".join(f"--{name} N" for name in limits_reached(result.progress, options))
+        lines = [f"had already finished: {length}; to go on, give it more:  {again()} {more}"]
     else:
         averaged = result.kept.partition("-average-")[2]
         average = f", the average of the last {averaged} checkpoints" if averaged else ""
-        click.echo(f"{length}; kept {result.kept}{average}: {result.best.describe(options.valid_metric)}")
+        lines = [f"{length}; kept {result.kept}{average}: {result.best.describe(options.valid_metric)}"]
         if result.by_alpha:
             scores = ", ".join(f"{bleu:.2f} at {alpha:g}" for alpha, bleu in result.by_alpha.items())
-            click.echo(f"with --beam 4 BLEU {scores}; {result.translator.alpha:g} is this run's default of --alpha now")
-    if not can_draw():
-        click.echo("no history.png: it needs matplotlib, from  pip install 'minigrad-transformer[plot]'", err=True)
-    click.echo(f"{out} is ready; now try" if nothing_to_do else f"wrote {out}; now try", nl=False)
-    click.echo(f"  python -m transformer translate {quoted(out)}")
-
-
-def _resume(out: Path) -> str:
-    return f"python -m transformer train --out {quoted(out)} --resume"
-
-
-def _describe_threads(threads: int, decided: bool) -> str:
-    """The number of threads in words; `decided`: the user or an earlier run chose it, not `suitable_threads`."""
-    if threads > 1:
-        return f"{threads} threads"
-    return "1 thread" if decided or usable_threads() == 1 else "1 thread: more would gain nothing at this size"
+            lines.append(f"with --beam 4 BLEU {scores}; from now on --alpha is {result.translator.alpha:g}")
+    return "\n".join([*lines, f"{out} is ready; now try  python -m transformer translate {quoted(out)}"])

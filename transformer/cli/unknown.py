@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 
 from transformer.data.tokenizer import Tokenizer
-from transformer.data.vocabulary import UNK
 from transformer.training.messages import note
+from transformer.translator import Translator
 
 MOST, LONGEST = 10, 40  # pieces that a note names, and characters of each
 MOST_LINES = 20  # lines of an input that have a note of their own
@@ -20,24 +20,24 @@ def lacking(text: str, tokenizer: Tokenizer) -> str:
     if not unknown:
         return ""
     more = f" and {len(unknown) - MOST:,} more" if len(unknown) > MOST else ""
-    return f"the vocabulary lacks {', '.join(map(_quoted, unknown[:MOST]))}{more}; the model reads <unk> there"
+    quoted = ", ".join(repr(piece[:LONGEST]) for piece in unknown[:MOST])
+    return f"the vocabulary lacks {quoted}{more}; the model reads <unk> there"
 
 
-def tell_unknown(name: str, text: str, tokenizer: Tokenizer) -> None:
-    """If the vocabulary lacks parts of a text, write one line that quotes them to standard error."""
-    if found := lacking(text, tokenizer):
-        note(f"{name}: {found}")
+def tell_unknown(translator: Translator, texts: Mapping[str, str | None]) -> None:
+    """Write a note for each of these texts with parts that the vocabulary lacks: sources, and the TARGET."""
+    for name, text in texts.items():
+        tokenizer = translator.target_tokenizer if name == "TARGET" else translator.source_tokenizer
+        if found := lacking(text or "", tokenizer):
+            note(f"{name}: {found}")
 
 
 def tell_unknown_of_all(lines: Sequence[str], tokenizer: Tokenizer) -> None:
-    """Write one line with the number of words or characters that the vocabulary lacks, and the most frequent ones."""
-    unknown = Counter(chain.from_iterable(map(tokenizer.unknown, lines)))
+    """Write one note with the number of the lines that have parts which the vocabulary lacks, and the most frequent."""
+    unknown = [*filter(None, map(tokenizer.unknown, lines))]
     if unknown:
-        ids = Counter(chain.from_iterable(map(tokenizer.encode, lines)))
-        kind = tokenizer.kind if tokenizer.kind in ("words", "characters") else "tokens"
-        often = ", ".join(f"{_quoted(piece)} ({count:,})" for piece, count in unknown.most_common(5))
-        note(f"unknown to the vocabulary: {ids[UNK]:,} of {ids.total():,} source {kind} "
-             f"({ids[UNK] / ids.total():.1%}); most often {often}")
+        often = ", ".join(f"{piece[:LONGEST]!r} ({n:,})" for piece, n in Counter(chain(*unknown)).most_common(5))
+        note(f"{len(unknown):,} of {len(lines):,} sources have parts that the vocabulary lacks, most often {often}")
 
 
 class LineNotes:
@@ -56,7 +56,3 @@ class LineNotes:
         """Write how many notes were left out."""
         if self.count > MOST_LINES:
             note(f"{self.count - MOST_LINES:,} further notes on lines are left out")
-
-
-def _quoted(piece: str) -> str:
-    return repr(piece if len(piece) <= LONGEST else f"{piece[:LONGEST]}…")

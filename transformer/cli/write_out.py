@@ -11,8 +11,7 @@ import numpy as np
 
 from minigrad.inspect import program
 
-from transformer.cli.command import Command, checkpoint_option, folder_argument, option, threads_option, writable
-from transformer.cli.explain import check_texts
+from transformer.cli.command import CHECKPOINT, OUTPUT, Command, folder_argument, mistakes, options
 from transformer.cli.unknown import tell_unknown
 from transformer.data.batches import collate
 from transformer.explore.history import double
@@ -39,10 +38,8 @@ if __name__ == "__main__":
 @folder_argument
 @click.argument("source")
 @click.argument("target", required=False)
-@option("--out", metavar="FILE", default="step.py", type=click.Path(path_type=Path), callback=writable,
-        section="Output", help="The program; the weights lie beside it, in a file that ends in .npz.")
-@checkpoint_option
-@threads_option
+@options("Output", ("--out", OUTPUT, "The program; the weights lie beside it, in a file that ends in .npz.", "step.py"))
+@options("Machine", CHECKPOINT)
 def write_out(folder: Path, source: str, target: str | None, out: Path, checkpoint: str) -> None:
     """Write the loss of a translation by the model in DIR, and its gradients, as a program that needs NumPy alone.
 
@@ -53,7 +50,6 @@ def write_out(folder: Path, source: str, target: str | None, out: Path, checkpoi
     python -m transformer write-out runs/dates "March 3rd, 2021" 2021-08-03 --out step.py
     python step.py
     """
-    check_texts(source, target)
     arrays_file = out.with_suffix(".npz")
     if out.suffix != ".py":
         raise click.UsageError(f"--out {out}: the name of a program ends in .py")
@@ -62,21 +58,17 @@ def write_out(folder: Path, source: str, target: str | None, out: Path, checkpoi
         raise click.UsageError(f"{out} or {arrays_file} is there already, and this command did not write it; name "
                                "another file: --out FILE")
     translator = Translator.load(folder, which=checkpoint)
-    tell_unknown("SOURCE", source, translator.source_tokenizer)
-    tell_unknown("TARGET", target or "", translator.target_tokenizer)
-    model = double(translator.model)
-    try:
+    tell_unknown(translator, {"SOURCE": source, "TARGET": target})
+    model, packed = double(translator.model), BytesIO()
+    with mistakes(), suitable_products(model.config), unwarned():
         examples = examples_of(translator, [source], [target])
         batch = collate(examples, [0])
-        with suitable_products(model.config), unwarned():
-            if not math.isfinite(model.loss(batch.source, batch.target[:, 1:]).item()):
-                raise overflow(model, "loss")
-            text, arrays = program(lambda: model.loss(batch.source, batch.target[:, 1:]), model)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
-    written = translator.target_tokenizer.decode(examples[0][1])
-    packed = BytesIO()
+        if not math.isfinite(model.loss(batch.source, batch.target[:, 1:]).item()):
+            raise overflow(model, "loss")
+        text, arrays = program(lambda: model.loss(batch.source, batch.target[:, 1:]), model)
+        written = translator.target_tokenizer.decode(examples[0][1])
+        lines = f"{MARK}{source!r} → {written!r}\n{text}{MAIN}".encode()
     np.savez(packed, **arrays)
     write_output(arrays_file, packed.getvalue())
-    write_output(out, f"{MARK}{source!r} → {written!r}\n{text}{MAIN}".encode())
+    write_output(out, lines)
     click.echo(f"wrote {out} and {arrays_file}; run it: python {out}", err=True)

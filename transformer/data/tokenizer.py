@@ -127,11 +127,6 @@ class WordTokenizer(_TableTokenizer):
         """The words of ``text``."""
         return text.split()
 
-    def glued(self, text: str) -> list[str]:
-        """The unknown words of ``text`` that are a known word with punctuation attached, such as ``way!``."""
-        return [word for word in self.unknown(text) if self.vocabulary.id_of(
-            word.strip("".join(char for char in word if not char.isalnum()))) != UNK]
-
     def _join(self, ids: list[int]) -> str:
         return " ".join(self.tokens(ids))
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,155 +25,90 @@ import numpy as np
 from minigrad.device import module_for, on_device, to_device, to_numpy
 from minigrad.parallel import Span, Sums, TreeSum, largest_spans
 
-from transformer.distributed.ranks import Ranks
-
 BUCKET_BYTES = 4 * 2**20
 
 
-class Layout:
-    """Which gradients lie in which bucket.
+def divided(leaves: Iterable[Any], bucket_bytes: int) -> list[list[Any]]:
+    """The leaves of each bucket.
 
-    Args:
-        leaves: tensors, in the order in which their gradients are expected. A large one has a bucket of its own;
-            smaller ones of a dtype and device share a bucket, which is in the row of buckets where its last leaf is.
-        bucket_bytes: a shared bucket of this size or more is full; a leaf of a quarter of it is large.
-
-    Attributes:
-        places: of each leaf, by id: its bucket, and its number there.
+    A large one, of a quarter of `bucket_bytes`, has a bucket of its own; smaller ones of a dtype and device share a
+    bucket until it is full, and it is in the row of buckets where its last leaf is.
     """
-
-    def __init__(self, leaves: Iterable[Any], bucket_bytes: int = BUCKET_BYTES) -> None:
-        self.buckets: list[list[Any]] = []
-        filling: dict[Any, list[Any]] = {}
-        for leaf in leaves:
-            large = 4 * leaf.data.nbytes >= bucket_bytes
-            kind = leaf.dtype, leaf.device, large
-            shared = filling.setdefault(kind, [])
-            shared.append(leaf)
-            if large or sum(other.data.nbytes for other in shared) >= bucket_bytes:
-                self.buckets.append(filling.pop(kind))
-        self.buckets += filling.values()
-        self.places = {id(leaf): (bucket, number) for bucket, own in enumerate(self.buckets)
-                       for number, leaf in enumerate(own)}
+    buckets: list[list[Any]] = []
+    filling: dict[Any, list[Any]] = {}
+    for leaf in leaves:
+        large = 4 * leaf.data.nbytes >= bucket_bytes
+        kind = leaf.dtype, leaf.device, large
+        shared = filling.setdefault(kind, [])
+        shared.append(leaf)
+        if large or sum(other.data.nbytes for other in shared) >= bucket_bytes:
+            buckets.append(filling.pop(kind))
+    return [*buckets, *filling.values()]
 
 
 class Bucket:
-    """The gradients of some leaves on their way: a flat array for each span of shards that this rank sums.
+    """The gradients of some leaves on their way: for each span of shards that this rank sums, an array (owners, part).
 
     What none of the shards of a span reached is -0.0, the one number that changes no sum. Such zeros at the end make
     the parts of all owners equal.
 
     Attributes:
-        part: how many values each of the `owners` has.
-        length: of each flat array, ``part · owners``.
-        missing: what has not come yet, as pairs of a span and the number of a leaf.
+        missing: what has not come yet, as pairs of a span and the id of a leaf.
     """
 
     def __init__(self, leaves: Sequence[Any], spans: Sequence[Span], owners: int) -> None:
-        self.leaves, self.spans = leaves, spans
-        self.device, self.dtype = leaves[0].device, leaves[0].dtype
-        self.ends = list(itertools.accumulate(leaf.size for leaf in leaves))
-        self.part = -(-self.ends[-1] // owners)
-        self.length = self.part * owners
-        self.missing = {(span, number) for span in spans for number in range(len(leaves))}
+        self.leaves, self.spans, self.device, self.dtype = leaves, spans, leaves[0].device, leaves[0].dtype
+        self.ends = dict(zip(map(id, leaves), itertools.accumulate(leaf.size for leaf in leaves), strict=True))
+        self.shape = owners, -(-self.ends[id(leaves[-1])] // owners)
+        self.missing = {(span, id(leaf)) for span in spans for leaf in leaves}
         self._sums: dict[Span, Any] = {}
 
-    def put(self, number: int, span: Span, gradient: Any, owned: bool) -> None:
+    def put(self, leaf: Any, span: Span, gradient: Any, owned: bool) -> None:
         """Take the sum of a span for a leaf. Memory that is ours and fills the bucket is not copied."""
-        self.missing.discard((span, number))
-        if owned and gradient.size == self.length and gradient.flags.c_contiguous:
-            self._sums[span] = gradient.reshape(-1)
+        self.missing.discard((span, id(leaf)))
+        if owned and gradient.size == self.shape[0] * self.shape[1] and gradient.flags.c_contiguous:
+            self._sums[span] = gradient.reshape(self.shape)
         else:
-            end, row = self.ends[number], self._sum(span)
             with on_device(self.device):
-                row[end - gradient.size:end] = gradient.reshape(-1)
+                end = self.ends[id(leaf)]
+                self._sum(span).reshape(-1)[end - gradient.size:end] = gradient.reshape(-1)
 
     def _sum(self, span: Span) -> Any:
         if span not in self._sums:
             with on_device(self.device):
-                self._sums[span] = module_for(self.device).full(self.length, -0.0, self.dtype)
+                self._sums[span] = module_for(self.device).full(self.shape, -0.0, self.dtype)
         return self._sums[span]
 
     def take(self) -> list[Any]:
-        """The flat arrays of the spans on the host, in their order; the bucket lets go of them."""
-        rows = [to_numpy(self._sum(span)) for span in self.spans]
+        """The arrays of the spans on the host, in their order; the bucket lets go of them."""
+        sums = [to_numpy(self._sum(span)) for span in self.spans]
         self._sums = {}
-        return rows
+        return sums
 
-    def own_part(self, row: Any, rank: int) -> Any:
-        """What a rank owns of a flat array."""
-        return row[rank * self.part:(rank + 1) * self.part]
-
-    def entries(self, total: Any) -> Iterator[list[Any]]:
-        """The gradients in the total of all ranks, as entries ``[gradient, owned, leaf]``."""
-        for leaf, end in zip(self.leaves, self.ends, strict=True):
-            yield [total[end - leaf.size:end].reshape(leaf.shape), True, leaf]
-
-
-class Transport:
-    """Carries flat arrays by MPI, through the host's memory.
-
-    Each of the two kinds of message has a communicator of its own, on which all ranks send the buckets in their order.
-
-    Args:
-        ranks: those that exchange.
-    """
-
-    def __init__(self, ranks: Ranks) -> None:
-        from mpi4py import MPI
-
-        self.ranks, self._mpi = ranks, MPI
-        self._owners, self._all = ranks.duplicate(), ranks.duplicate()
-
-    def to_owners(self, bucket: Bucket, spans: Sequence[Sequence[Span]]) -> tuple[list[Any], dict[Span, Any], Any]:
-        """Send each owner its part of a bucket of which nothing is missing. `spans`: those of each rank.
-
-        Returns:
-            Requests, what is here after them by span, and an array that the total of the bucket may have.
-        """
-        rows, owners = bucket.take(), len(spans)
-        sent = rows[0] if len(rows) == 1 else np.concatenate(  # for each owner its part of all rows
-            [bucket.own_part(row, owner) for owner in range(owners) for row in rows] or [np.empty(0, bucket.dtype)])
-        room = np.empty((sum(map(len, spans)), bucket.part), bucket.dtype)
-        part = bucket.part * bucket.dtype.itemsize
-        requests = [self._owners.Ialltoallv(self._message(sent, [len(rows) * part] * owners),
-                                            self._message(room, [len(own) * part for own in spans]))]
-        received = dict(zip(itertools.chain(*spans), room, strict=True))
-        return requests, received, sent[:bucket.length] if rows else np.empty(bucket.length, bucket.dtype)
-
-    def to_all(self, bucket: Bucket, part: Any, total: Any) -> list[Any]:
-        """Send the total of this rank's part to all; returns requests, after which all parts are in `total`."""
-        bucket.own_part(total, self.ranks.rank)[...] = part
-        return [self._all.Iallgather(self._mpi.IN_PLACE, total.view(np.uint8))]
-
-    def arrived(self, requests: list[Any]) -> bool:
-        """Whether requests are done; lets MPI go on."""
-        return bool(self._mpi.Request.Testall(requests))
-
-    def _message(self, values: Any, sizes: Sequence[int]) -> list[Any]:
-        """Values as MPI takes them: as many bytes for each rank, one after the other."""
-        return [values, sizes, [0, *itertools.accumulate(sizes[:-1])], self._mpi.BYTE]
+    def gradients(self, total: Any) -> list[Any]:
+        """The gradients of the leaves in the total of all ranks."""
+        flat = to_device(total.reshape(-1), self.device)
+        return [flat[end - leaf.size:end].reshape(leaf.shape)
+                for leaf, end in zip(self.leaves, self.ends.values(), strict=True)]
 
 
 class Exchange:
     """The sums of the gradients of one batch over all ranks: `put` them as they come, then `finish`.
 
     Args:
-        transport: what carries the buckets.
-        layout: which gradients lie in which bucket.
+        ranks: those that exchange.
+        leaves: tensors, in the order in which their gradients are expected.
         shards: the number of shards of the batch.
+        bucket_bytes: a bucket of this size or more is full; see `divided`.
     """
 
-    def __init__(self, transport: Any, layout: Layout, shards: int) -> None:
-        ranks = transport.ranks
-        self._transport, self._layout, self._shards = transport, layout, shards
+    def __init__(self, ranks: Any, leaves: Iterable[Any], shards: int, bucket_bytes: int = BUCKET_BYTES) -> None:
+        self._ranks, self._shards, self._lock = ranks, shards, threading.Lock()
         self._spans = [largest_spans(ranks.own(shards, rank), (0, shards)) for rank in range(ranks.size)]
-        self._filling = deque(Bucket(leaves, self._spans[ranks.rank], ranks.size) for leaves in layout.buckets)
-        self._buckets = list(self._filling)
+        self._buckets = [Bucket(own, self._spans[ranks.rank], ranks.size) for own in divided(leaves, bucket_bytes)]
+        self._bucket_of = {id(leaf): bucket for bucket in self._buckets for leaf in bucket.leaves}
+        self._filling, self._totals, self._reached = deque(self._buckets), list[Any](), set[int]()
         self._to_owners, self._to_all = deque[tuple[Any, ...]](), deque[tuple[Any, ...]]()
-        self._totals = list[Any]()
-        self._reached = set[int]()  # ids of leaves
-        self._lock = threading.Lock()
 
     def put(self, leaf: Any, sums: Sums) -> None:
         """Take the sums of our own shards for a leaf, from any thread, and send what is ready."""
@@ -191,46 +126,42 @@ class Exchange:
         Returns:
             Entries ``[gradient, owned, leaf]`` for the leaves that a shard of any rank reached, and the words of all.
         """
-        ranks = self._transport.ranks
         for leaf, sums in incomplete:
             self._place(leaf, sums)
         for bucket in self._filling:
             bucket.missing.clear()
-        ranks.wait_until(self._go_on)
-        places = self._layout.places.items()
-        told = ranks.exchange([[place for leaf, place in places if leaf not in self._reached], word])
-        unreached = set.intersection(*({tuple(place) for place in missed} for missed, _ in told))
-        entries = [entry for bucket, total in zip(self._buckets, self._totals, strict=True)
-                   for entry in bucket.entries(to_device(total, bucket.device))
-                   if self._layout.places[id(entry[2])] not in unreached]
-        return entries, [word for _, word in told]
+        self._ranks.wait_until(self._go_on)
+        told = self._ranks.exchange([[leaf in self._reached for leaf in self._bucket_of], word])
+        entries = [[gradient, True, leaf] for bucket, total in zip(self._buckets, self._totals, strict=True)
+                   for gradient, leaf in zip(bucket.gradients(total), bucket.leaves, strict=True)]
+        by_leaf = zip(*(reached for reached, _ in told), strict=True)
+        return list(itertools.compress(entries, map(any, by_leaf))), [word for _, word in told]
 
     def _place(self, leaf: Any, sums: Sums) -> None:
-        if id(leaf) not in self._layout.places:
+        if id(leaf) not in self._bucket_of:
             raise ValueError(f"DistributedGradients: the loss depends on a tensor of shape {tuple(leaf.shape)} that is "
                              "no parameter of the model, so that its gradient is not summed over the ranks")
         self._reached.add(id(leaf))
-        bucket, number = self._layout.places[id(leaf)]
         for span, (gradient, owned) in sums.items():
-            self._buckets[bucket].put(number, span, gradient, owned)
+            self._bucket_of[id(leaf)].put(leaf, span, gradient, owned)
 
     def _go_on(self) -> bool:
-        """Take each step that is possible now; whether all are done.
-
-        The steps of a kind are in the order of the buckets on every rank, and what begins is looked after before the
-        next begins: with a transport on which everything has arrived at once, all steps are in one order on every rank.
-        """
-        transport = self._transport
-        while True:
-            while self._to_owners and transport.arrived(self._to_owners[0][1]):
-                bucket, _, received, total = self._to_owners.popleft()
-                tree = TreeSum(self._shards)
-                for span, values in received.items():
-                    tree.add(span, values, True)
-                self._to_all.append((transport.to_all(bucket, tree.total()[0], total), total))  # type: ignore[index]
-            while self._to_all and transport.arrived(self._to_all[0][0]):
-                self._totals.append(self._to_all.popleft()[1])
-            if not self._filling or self._filling[0].missing:
-                return len(self._totals) == len(self._buckets)
+        """Take each step that is possible now, those of a kind in the order of the buckets; whether all are done."""
+        ranks, spans = self._ranks, self._spans
+        while self._filling and not self._filling[0].missing:
             bucket = self._filling.popleft()
-            self._to_owners.append((bucket, *transport.to_owners(bucket, self._spans)))
+            (owners, part), sums = bucket.shape, bucket.take()
+            none = np.empty((owners, 0), bucket.dtype)
+            sent = sums[0] if len(sums) == 1 else np.concatenate([none, *sums], axis=1)
+            total = sums[0] if sums else np.empty(bucket.shape, bucket.dtype)
+            self._to_owners.append((*ranks.all_to_all(sent, [part * len(own) for own in spans]), total))
+        while self._to_owners and ranks.arrived(self._to_owners[0][0]):
+            _, received, total = self._to_owners.popleft()
+            tree, every = TreeSum(self._shards), [*itertools.chain(*spans)]
+            for span, values in zip(every, received.reshape(len(every), -1), strict=True):
+                tree.add(span, values, True)
+            total[ranks.rank] = tree.total()[0]  # type: ignore[index]
+            self._to_all.append((ranks.all_gather(total), total))
+        while self._to_all and ranks.arrived(self._to_all[0][0]):
+            self._totals.append(self._to_all.popleft()[1])
+        return len(self._totals) == len(self._buckets)

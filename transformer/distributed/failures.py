@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-FAILED, WAITING, SPEAKS = 1, 2, 3  # tags: why a rank failed; it has waited for too long; it reports for all
+FAILED, WAITING = 1, 2  # tags: why a rank failed; it has waited for too long
 ALIKE = 3.0  # seconds in which rank 0 learns that all ranks have its mistake
 GRACE = 10.0  # seconds in which rank 0 reports a failure, before another rank does
-STAGGER = 0.1  # seconds between the ranks that would report in its place, and from a report to the end
+STAGGER = 0.5  # seconds between the ranks that would report in its place; a report ends all before the next
 
 
 class RankError(RuntimeError):
@@ -37,7 +35,7 @@ class RankError(RuntimeError):
 
 
 class Failures:
-    """The failures of ranks, told and seen.
+    """What `Ranks` know of failures, told and seen.
 
     Args:
         comm: the communicator of the ranks; messages about failures have a duplicate of it.
@@ -92,19 +90,16 @@ class Failures:
         return ", ".join(self.name(rank) for rank in range(self.size) if rank not in answered) or "a rank"
 
     def _tell(self, value: Any, tag: int) -> None:
-        message = json.dumps(value).encode()
-        for rank in range(self.size):
-            if rank != self.rank:
-                self._sent.append(self._control.Isend(message, dest=rank, tag=tag))
+        others = (rank for rank in range(self.size) if rank != self.rank)
+        self._sent += [self._control.isend(value, rank, tag) for rank in others]
 
     def _told(self, tag: int) -> Iterator[tuple[int, Any]]:
-        """The JSON values with this tag that have arrived, and the ranks that sent them."""
+        """The values with this tag that have arrived, and the ranks that sent them."""
         self._mpi.Request.Testall(self._sent)  # lets those of this rank go on
         status = self._mpi.Status()
-        while self._control.Iprobe(tag=tag, status=status):
-            rank, message = status.Get_source(), bytearray(status.Get_count())
-            self._control.Recv(message, source=rank, tag=tag)
-            yield rank, json.loads(message)
+        while self._control.iprobe(tag=tag, status=status):
+            rank = status.Get_source()
+            yield rank, self._control.recv(source=rank, tag=tag)
 
     def fail(self, text: str, details: str = "") -> None:
         """Tell the others that this rank failed, and why: their waits end with a RankError."""
@@ -123,7 +118,8 @@ class Failures:
         Otherwise it names a rank, and the launcher ends those that still work. Rank 0 speaks; another one does if rank
         0 has ended, or does not react.
         """
-        _ignore_signals()  # a launcher that ends the ranks sends one first
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)  # a launcher that ends the ranks sends one first
         error = sys.exc_info()[1]
         own = not isinstance(error, RankError)
         if own and (gone := self._gone()):  # it is the reason for a signal
@@ -133,36 +129,31 @@ class Failures:
         with contextlib.suppress(self._mpi.Exception):
             if own:
                 self.fail(line.removeprefix("Error: "), details)
-            alike, speaks = self._agree_on_end(line, own)
-            if speaks:
+            alike = self._all_fail_alike(line, own)
+            if self.rank == 0 or not alike:
                 if own and not alike and not self.for_all:
                     line = f"Error: {self.name(self.rank)}: {line.removeprefix('Error: ')}"
                 write(sys.__stderr__, f"{details}{line}\n")
             if alike:
                 sys.exit(status)
-            time.sleep(STAGGER)  # in which the launcher passes the line on
+            time.sleep(STAGGER / 5)  # in which the launcher passes the line on
         sys.stdout.flush()
         self._control.Abort(status)
         os._exit(status)  # where MPI cannot
 
-    def _agree_on_end(self, line: str, own: bool) -> tuple[bool, bool]:
-        """Whether all ranks end for the same reason, and whether this one reports it."""
+    def _all_fail_alike(self, line: str, own: bool) -> bool:
+        """Wait until all ranks have told this line, or until this one shall report: whether they have."""
         told, began = dict[int, str](), time.monotonic()
-        while True:
+        if self.rank == 0:
+            patience = ALIKE * (own and not self.for_all)
+        else:
+            patience = GRACE * (0 not in self.watched or _runs(self._processes[0][2])) + STAGGER * self.rank
+        while time.monotonic() - began < patience:
             told.update((rank, text) for rank, (text, _) in self._told(FAILED))
-            if own and len(told) == self.size - 1 and all(_cause(text) == _cause(line) for text in told.values()):
-                return True, self.rank == 0
-            if any(True for _ in self._told(SPEAKS)):
-                time.sleep(GRACE)  # the launcher ends this process
-                return False, False
-            if self.rank == 0:
-                patience = ALIKE * (own and not self.for_all)
-            else:
-                patience = GRACE * (0 not in self.watched or _runs(self._processes[0][2])) + STAGGER * self.rank
-            if time.monotonic() - began >= patience:
-                self._tell("", SPEAKS)
-                return False, True
+            if len(told) == self.size - 1 and all(_cause(text) == _cause(line) for text in told.values()):
+                return True
             time.sleep(0.005)
+        return False
 
 
 def write(stream: Any, text: str) -> None:
@@ -175,14 +166,6 @@ def write(stream: Any, text: str) -> None:
 def _cause(line: str) -> str:
     """What a line says went wrong, without the remedy after it, which may depend on files of rank 0."""
     return line.removeprefix("Error: ").partition("; ")[0]
-
-
-def _ignore_signals() -> None:
-    """From now on, the signals that end a program have no effect on this one."""
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), signal.SIG_IGN)
 
 
 def this_process() -> list[Any]:

@@ -15,7 +15,6 @@ from minigrad.device import module_for
 
 from transformer.distributed.ranks import ALONE, Alone, Ranks
 
-KINDS = ("mpi", "off")
 # How many processes a launcher started, and which is this one: Open MPI, those with PMI (MPICH, Intel, SLURM), SLURM
 # with PMIx.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
@@ -30,42 +29,30 @@ class LaunchError(RuntimeError):
 
 def launched() -> int:
     """How many processes a launcher started, this one included; 1 without a launcher."""
-    return _largest(_of_step(_SIZES), 1)
+    return _largest(_SIZES, 1)
 
 
 def number() -> int:
     """The number of this process among those that a launcher started; 0 without a launcher."""
-    return _largest(_of_step(_NUMBERS), 0)
-
-
-def _of_step(names: Sequence[str]) -> Sequence[str]:
-    """The names without SLURM's, where those are of the job around mpirun, not of a step by PMIx."""
-    return names if "PMIX_RANK" in os.environ else [name for name in names if not name.startswith("SLURM")]
+    return _largest(_NUMBERS, 0)
 
 
 def _largest(names: Sequence[str], otherwise: int) -> int:
-    """The largest number in these environment variables."""
-    return max([int(os.environ[name]) for name in names if os.environ.get(name, "").isdecimal()], default=otherwise)
+    """The largest number in these variables, but for SLURM's where they are of the job around mpirun, not of a step."""
+    told = [os.environ.get(name, "") for name in names if "PMIX_RANK" in os.environ or not name.startswith("SLURM")]
+    return max([int(value) for value in told if value.isdecimal()], default=otherwise)
 
 
-def start(kind: str | None) -> Alone:
-    """The ranks of this process, which several calls share: by default all that a launcher started.
-
-    Args:
-        kind: one of `KINDS`; None notices the launcher.
+def world(alone: bool = False) -> Alone:
+    """The ranks of this process: all that a launcher started, or it `alone`, as the first call says.
 
     Raises:
         LaunchError: mpi4py is missing, or belongs to another MPI than the launcher.
     """
     global _started
     if _started is None:
-        _started = ALONE if kind == "off" or (kind is None and launched() == 1) else _of_mpi()
+        _started = ALONE if alone or launched() == 1 else _of_mpi()
     return _started
-
-
-def world() -> Alone:
-    """The ranks of this process: those that were started, or those that a launcher did."""
-    return start(None)
 
 
 def _of_mpi() -> Alone:
@@ -76,7 +63,7 @@ def _of_mpi() -> Alone:
                           f"{error}") from error
     size = MPI.COMM_WORLD.Get_size()
     if size < launched():
-        version = MPI.Get_library_version().splitlines()[0].split(",")[0]
+        version = MPI.Get_library_version().split(",")[0]
         raise LaunchError(f"the launcher started {launched()} processes, and the MPI of mpi4py sees {size}: they are "
                           f"of different MPIs. mpi4py has {version}; start with its mpirun "
                           f"({Path(sys.executable).with_name('mpirun')}, if it came by pip)")
@@ -92,8 +79,6 @@ def own_device(device: str) -> str:
 
 def code_digest() -> int:
     """A checksum of the source of both packages."""
-    folder, digest = Path(__file__).parents[2], 0
-    for package in ("minigrad", "transformer"):
-        for path in sorted((folder / package).rglob("*.py")):
-            digest = zlib.crc32(path.read_bytes(), zlib.crc32(path.relative_to(folder).as_posix().encode(), digest))
-    return digest
+    folder = Path(__file__).parents[2]
+    files = (path for package in ("minigrad", "transformer") for path in sorted((folder / package).rglob("*.py")))
+    return zlib.crc32(b"".join(path.read_bytes() for path in files))

@@ -20,7 +20,6 @@ from transformer.distributed.failures import Failures, RankError, this_process, 
 T = TypeVar("T")
 
 TIMEOUT = 900.0  # seconds without an answer; a process that dies is noticed at once, by its host and by the launcher
-LARGEST = 2**30  # bytes of a message: MPI counts in 32 bits
 LOOK_AFTER = 0.05  # seconds of a wait before it looks whether another rank failed
 
 
@@ -71,7 +70,7 @@ class Alone:
 ALONE = Alone()
 
 
-class Ranks(Alone):
+class Ranks(Failures, Alone):
     """The processes of an MPI communicator.
 
     Args:
@@ -81,17 +80,12 @@ class Ranks(Alone):
     """
 
     def __init__(self, comm: Any, timeout: float = TIMEOUT) -> None:
-        from mpi4py import MPI
-
-        self._mpi, self.timeout = MPI, timeout
-        self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self._comm, self._failures = comm.Dup(), Failures(comm)
-        self._failures.watch(self.exchange(this_process()))
-        self.local_size = 1 + len(self._failures.watched)
-
-    def duplicate(self) -> Any:
-        """A communicator of the same ranks, for messages that must not meet others."""
-        return self._comm.Dup()
+        super().__init__(comm)
+        self.timeout = timeout
+        # Each kind of message has a communicator of its own, on which all ranks send in one order.
+        self._comm, self._to_owners, self._to_all = comm.Dup(), comm.Dup(), comm.Dup()
+        self.watch(self.exchange(this_process()))
+        self.local_size = 1 + len(self.watched)
 
     # ----------------------------------------------------------------- what they tell each other
 
@@ -104,24 +98,32 @@ class Ranks(Alone):
 
     def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:  # noqa: D102
         own = arrays if self.rank == 0 and arrays else {}
-        described = self.broadcast([[name, array.shape, array.dtype.str] for name, array in own.items()])
         result = {}
-        for name, shape, dtype in described:
-            array = np.ascontiguousarray(own[name]) if self.rank == 0 else np.empty(shape, dtype)
-            flat = array.reshape(-1).view(np.uint8)
-            for start in range(0, len(flat), LARGEST):
-                self.wait([self._comm.Ibcast(flat[start:start + LARGEST])])
-            result[name] = array.reshape(shape)
+        for name, shape, dtype in self.broadcast([[name, a.shape, a.dtype.str] for name, a in own.items()]):
+            result[name] = np.array(own[name], order="C") if self.rank == 0 else np.empty(shape, dtype)
+            self.wait([self._comm.Ibcast([result[name], self._mpi.BYTE])])
         return result
+
+    def all_to_all(self, sent: np.ndarray, sizes: Sequence[int]) -> tuple[list[Any], np.ndarray]:
+        """Send each rank its row of `sent`, (size, n). A request, and what it fills with so many values of each."""
+        received = np.empty(sum(sizes), sent.dtype)
+        return [self._to_owners.Ialltoallv([sent, [sent.shape[1]] * self.size], [received, sizes])], received
+
+    def all_gather(self, values: np.ndarray) -> list[Any]:
+        """Send our row of `values`, (size, n), to all ranks. A request, after which all rows are there."""
+        return [self._to_all.Iallgather(self._mpi.IN_PLACE, values)]
+
+    def arrived(self, requests: list[Any]) -> bool:
+        """Whether requests are done; lets MPI go on."""
+        return bool(self._mpi.Request.Testall(requests))
 
     def compare(self, **values: Callable[[], Any]) -> None:  # noqa: D102
         told = self.exchange({name: value() for name, value in values.items()})
         for rank, others in enumerate(told):
             different = [name.replace("_", " ") for name in values if others[name] != told[0][name]]
             if different:
-                one, other = self._failures.name(rank), self._failures.name(0)
-                raise RankError(f"{one} and {other} differ in {' and '.join(different)}; all ranks of a run need the "
-                                "same")
+                raise RankError(f"{self.name(rank)} and {self.name(0)} differ in {' and '.join(different)}; all ranks "
+                                "of a run need the same")
 
     def first(self, work: Callable[[], T]) -> T:  # noqa: D102
         try:
@@ -129,14 +131,14 @@ class Ranks(Alone):
         except RankError:
             raise
         except Exception:
-            self._failures.for_all = True
+            self.for_all = True
             raise
 
     # ----------------------------------------------------------------- waits and failures
 
     def wait(self, requests: list[Any]) -> None:
         """Wait for MPI requests; RankError as `wait_until`."""
-        self.wait_until(lambda: self._mpi.Request.Testall(requests))
+        self.wait_until(lambda: self.arrived(requests))
 
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Ask `done`, which lets MPI go on, until it is; RankError if a rank failed, is gone, or does not answer."""
@@ -144,16 +146,8 @@ class Ranks(Alone):
         while not done():
             waited = time.monotonic() - began
             if waited > LOOK_AFTER:
-                self._failures.check()
+                self.check()
             if waited > self.timeout:
-                raise RankError(f"no answer for {self.timeout:.0f} s from {self._failures.silent()}")
+                raise RankError(f"no answer for {self.timeout:.0f} s from {self.silent()}")
             time.sleep(pause)
             pause = min(pause + 1e-5, 1e-3)
-
-    def fail(self, text: str, details: str = "") -> None:
-        """Tell the others that this rank failed, and why: their waits end with a RankError."""
-        self._failures.fail(text, details)
-
-    def end(self, line: str, status: int, details: str = "") -> NoReturn:
-        """End all ranks with this status, and one line on standard error for all of them; see `Failures.end`."""
-        self._failures.end(line, status, details)

@@ -16,7 +16,7 @@ from minigrad import parallel
 from minigrad.device import asarray_on
 from minigrad.tensor.gradients import arrive
 
-from transformer.distributed.buckets import BUCKET_BYTES, Exchange, Layout, Transport
+from transformer.distributed.buckets import BUCKET_BYTES, Exchange
 from transformer.distributed.failures import RankError
 from transformer.distributed.ranks import Ranks
 from transformer.model import Transformer
@@ -48,7 +48,6 @@ class DistributedGradients(ParallelGradients):
         if shards is None:
             self.shards = self.threads * self.ranks.size
         self._bucket_bytes = bucket_bytes
-        self._transport = Transport(self.ranks)
         self._exchange: Any = None  # of the last batch; kept, since MPI may write into its buffers after a failure
 
     def __exit__(self, *exception: object) -> None:
@@ -64,8 +63,7 @@ class DistributedGradients(ParallelGradients):
 
     def _gradient_sum(self, count: int) -> parallel.GradientSum:
         leaves = (p for p in reversed(list(self.model.parameters())) if p.requires_grad)
-        layout = Layout(leaves, self._bucket_bytes)
-        self._exchange = Exchange(self._transport, layout, count)
+        self._exchange = Exchange(self.ranks, leaves, count, self._bucket_bytes)
         return parallel.GradientSum(count, self.own(count), self._exchange.put)
 
     def _complete(self, total: parallel.GradientSum, losses: list[Any]) -> list[Any]:

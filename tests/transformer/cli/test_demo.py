@@ -39,16 +39,12 @@ def test_what_it_lacks_is_said_before_it_trains(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_after_a_signal_it_says_how_to_go_on(tmp_path, monkeypatch):
-    def train(*arguments, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("transformer.cli.demo.train", train)
+def test_after_a_signal_it_says_how_to_go_on(begun, tmp_path, monkeypatch):
     result = call("demo", "--out", tmp_path / "my run")
     assert (result.exit_code, result.stderr) == (130, "stopped; there is no checkpoint yet\n")
     monkeypatch.setattr("transformer.cli.train.is_run", lambda folder: True)
     stopped = call("demo", "--out", tmp_path / "my run", "--steps", "7").stderr
-    assert stopped.endswith(f"python -m transformer demo --out '{tmp_path}/my run' --steps 7\n")
+    assert stopped.endswith(f"python -m transformer demo --out '{tmp_path}/my run' --steps 7 --device cpu\n")
 
 
 @pytest.mark.slow

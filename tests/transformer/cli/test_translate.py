@@ -1,11 +1,10 @@
 """``translate``: lines in, lines out."""
 
 import re
-import shutil
 
 import pytest
 
-from tests.transformer.commands import call, contents, refused
+from tests.transformer.commands import call
 from tests.transformer.digits import SENTENCES, translated
 from transformer.translator import Translator
 
@@ -13,28 +12,23 @@ from transformer.translator import Translator
 def test_one_line_in_one_line_out(run):
     lines = [*SENTENCES[5:12], "", *SENTENCES[:3]]
     result = call("translate", run, "--batch-size", 4, standard_input="\n".join(lines) + "\n")
-    assert result.exit_code == 0
+    assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.split("\n") == [*map(translated, lines), ""]
-    assert result.stderr == ""
 
 
-@pytest.mark.parametrize(("standard_input", "output"), [
-    (b"", ""), (b"two", "二\n"), (b"\xef\xbb\xbfone\r\ntwo\r\n", "一\n二\n"),
-    (b"one\x0btwo\n", "一 二\n"),
-])
-def test_line_ends(run, standard_input, output):
-    assert call("translate", run, standard_input=standard_input).stdout == output
-
-
-def test_several_translations_and_scores_are_in_columns(run):
-    result = call("translate", run, "--beam", 3, "--nbest", 2, "--scores", standard_input="one two\n\nthree\n")
-    lines = [line.split("\t") for line in result.stdout.splitlines()]
-    expected = Translator.load(run).translate(["one two", "three"], beam=3, num_best=2)
-    assert lines[1] == [""]
-    for cells, found in zip([lines[0], lines[2]], expected, strict=True):
-        assert cells == [cell for best in found for cell in (best.text, f"{best.score:.4f}")]
-    only_texts = call("translate", run, "--beam", 3, "--nbest", 2, standard_input="one two\n").stdout
-    assert only_texts == f"{lines[0][0]}\t{lines[0][2]}\n"
+@pytest.mark.parametrize(("standard_input", "status", "output", "said"), [
+    (b"", 0, "", ""),
+    (b"two", 0, "二\n", ""),
+    (b"\xef\xbb\xbfone\r\ntwo\r\n", 0, "一\n二\n", ""),
+    (b"one\x0btwo\n", 0, "一 二\n", ""),
+    (b"one\ntwo\nthree\n\xff\none\n", 2, "一\n二\n三\n",
+     "Error: standard input, line 4: not valid UTF-8 (byte 0xff)\n"),
+    (b"one\n" + b"x" * 2**24, 2, "一\n", "Error: standard input, line 2: it has 16,777,216 bytes or more\n"),
+], ids=["empty", "no end", "byte order mark", "vertical tab", "not UTF-8", "endless"])
+def test_lines(run, standard_input, status, output, said):
+    """What comes before a bad one is translated."""
+    result = call("translate", run, "--batch-size", 2, standard_input=standard_input)
+    assert (result.exit_code, result.stdout, result.stderr) == (status, output, said)
 
 
 def test_what_a_translation_must_and_may_not_say(run):
@@ -46,64 +40,19 @@ def test_what_a_translation_must_and_may_not_say(run):
     assert all(best.text.startswith("三 三") and len(best.ids) >= 4 for [best] in expected)
 
 
-def test_a_long_line_is_cut_and_named(run):
-    result = call("translate", run, standard_input="one\ntwo\n" + "two " * 9 + "\nthree\n")
-    seven, = Translator.load(run).translate(["two " * 7])
-    assert (result.exit_code, result.stdout) == (0, f"一\n二\n{seven[0].text}\n三\n")
-    assert result.stderr.startswith("note: line 3: cut to the model's 8 positions")
-    assert result.stderr.count("\n") == 1
-
-
-def test_what_comes_before_a_bad_line_is_translated(run):
-    not_text = call("translate", run, "--batch-size", 2, standard_input=b"one\ntwo\nthree\n\xff\none\n")
-    assert (not_text.exit_code, not_text.stdout) == (2, "一\n二\n三\n")
-    assert not_text.stderr == "Error: standard input, line 4: not valid UTF-8 (byte 0xff)\n"
-    endless = call("translate", run, standard_input="one\n" + "x" * 2**24)
-    assert (endless.exit_code, endless.stdout) == (2, "一\n")
-    assert "line 2: it has 16,777,216 bytes or more" in endless.stderr
-
-
-def test_what_the_vocabulary_lacks_is_told_beside_the_translation(run):
-    """In one line for each line, of a bounded length, and for a bounded number of lines."""
-    lines = ["one four", "two", "five six five", ""]
-    result = call("translate", run, standard_input="\n".join(lines))
-    notes = result.stderr.splitlines()
-    assert [re.match("note: (line .): the vocabulary lacks (.*);", line).groups() for line in notes] == [
-        ("line 1", "'four'"), ("line 3", "'five', 'six'")]
-    assert (result.exit_code, result.stdout) == (0, call("translate", run, standard_input="\n".join(
-        ["one <unk>", "two", "<unk> <unk> <unk>", ""])).stdout)
-    [found] = call("translate", run, standard_input=f"one \x1b[2J{'x' * 10_000}").stderr.splitlines()
-    assert len(found) < 200
-    assert "\x1b" not in found
-    result = call("translate", run, standard_input="four\n" * 200)
-    assert len(result.stdout.splitlines()) == 200
-    assert len(result.stderr.splitlines()) == 21
-    assert result.stderr.splitlines()[-1].startswith("note: 180 further notes")
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    ("--nbest 3", "--nbest 3 needs --beam 3"),
-    ("--max-length 9", "--max-length 9 is more than the model's 8"),
-    (f"--beam {10**11}", "is not in the range"),
-    ("--alpha nan", "'--alpha': nan"),
-    ("--prefix 一四", "the target's vocabulary lacks '一四' of the prefix"),
-    ("--min-length 9", "a prefix or min_length of 9 tokens is more than the greatest length, 8"),
-    ("--repetition-penalty 0", "'--repetition-penalty': 0.0"),
-    ("--min-length 6 --no-repeat-ngram-size 1", "no token may follow"),
-])
-def test_mistakes(run, arguments, message):
-    assert message in refused("translate", run, *arguments.split(), standard_input="one\n")
-
-
-@pytest.mark.parametrize("command", ["translate", "evaluate", "info"])
-def test_a_folder_that_is_no_model(command, run, tmp_path):
-    assert "no such folder" in refused(command, tmp_path / "none")
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    assert "is a file, not the folder of a training run" in refused(command, tmp_path / "file")
-    assert "not the folder of a training run" in refused(command, tmp_path)
-    copy = shutil.copytree(run, tmp_path / "copy")
-    [weights] = copy.rglob("model.safetensors")
-    weights.write_bytes(weights.read_bytes()[:-40])
-    before = contents(copy)
-    assert "model.safetensors" in refused(command, copy)
-    assert contents(copy) == before
+@pytest.mark.parametrize(("lines", "read", "notes"), [
+    (["one", "two " * 9, "three"], ["one", "two " * 7, "three"], ["line 2: cut to the model's 8 positions"]),
+    (["one four", "two", "five six five"], ["one <unk>", "two", "<unk> <unk> <unk>"],
+     ["line 1: the vocabulary lacks 'four';", "line 3: the vocabulary lacks 'five', 'six';"]),
+    (["four"] * 200, ["<unk>"] * 200, ["line 1: "] + [""] * 19 + ["180 further notes"]),
+    ([f"one \x1b[2J{'x' * 10_000}"], ["one <unk>"], [r"line 1: the vocabulary lacks '\\x1b\[2Jx{1,40}'"]),
+], ids=["long", "unknown", "many", "control characters"])
+def test_notes_on_lines(run, lines, read, notes):
+    """In one line for each, of a bounded length, and for a bounded number of lines."""
+    result = call("translate", run, "--batch-size", 2, standard_input="\n".join(lines))
+    assert result.exit_code == 0
+    found = result.stderr.splitlines()
+    assert len(found) == len(notes)
+    assert all(re.match(f"note: {note}", line) and len(line) < 200 for note, line in zip(notes, found, strict=True))
+    assert "\x1b" not in result.stderr
+    assert result.stdout.splitlines() == [best.text for [best] in Translator.load(run).translate(read)]
