@@ -83,7 +83,7 @@ def training(options: argparse.Namespace, answers: turns.Answers) -> None:
     pairs = [(text(source), text(labels)) for batch in workload.batches(BATCHES)
              for source, labels in zip(*batch, strict=True)]
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Paced(Path(folder) / "run", Run(workload.config(), tokenizer, tokenizer, {}, chosen.to_json()),
+        trainer = Paced(Path(folder) / "run", Run(workload.config(), tokenizer, tokenizer, {}, chosen),
                         pairs, pairs[:1], "cpu")
         resident.forget_peak()
         with limit_threads(1 if trainer.gradients.threads > 1 else options.threads):

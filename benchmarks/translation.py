@@ -28,7 +28,7 @@ from transformer.training.checkpoints import load_run
 from transformer.training.loop import ALPHAS, limits_reached
 from transformer.training.memory import keep_freed_memory
 from transformer.training.trainer import Trainer
-from transformer.training.validation import decoded, score
+from transformer.training.validation import score
 
 
 def counterpart(trainer: Trainer) -> TransformerByHand:
@@ -60,14 +60,14 @@ def main(folder: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     keep_freed_memory()  # as our own training does
     prepared = take_up(folder, load_run(folder, "latest")[0], {}, {})
-    torch.manual_seed(prepared.run.training["seed"])
+    torch.manual_seed(prepared.run.options.seed)
     with tempfile.TemporaryDirectory() as out:
         trainer = Trainer(Path(out), prepared.run, prepared.train, prepared.valid, "cpu")
     options, progress, model = trainer.options, trainer.progress, counterpart(trainer)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, options.adam_beta2), eps=1e-9,
                                   weight_decay=options.weight_decay, fused=True)
     batches = ((epoch, batch) for epoch in range(10**9) for batch in trainer.plan(epoch))
-    best, weights = trainer.best, {}
+    best, weights = progress.best, {}
     own = {POSITIONS, "projection.weight"} if trainer.run.config.tie_output else {POSITIONS}
     while True:
         start, ended = time.perf_counter(), bool(limits_reached(progress, options))
@@ -98,8 +98,8 @@ def main(folder: Path, threads: int) -> None:
         trainer.scheduler.step()
         progress.seconds += time.perf_counter() - start
     load_pytorch(trainer.model, weights, rename=lambda name: None if name in own else name)
-    pairs = decoded(trainer.valid_pairs, options)
-    by_alpha = {alpha: score(trainer.translator(), pairs, options, beam=4, alpha=alpha)[0] for alpha in ALPHAS}
+    by_alpha = {alpha: score(trainer.translator(), trainer.valid_pairs, options, beam=4, alpha=alpha)[0]
+                for alpha in ALPHAS}
     click.echo(json.dumps({"torch": torch.__version__, "updates": progress.step, "minutes": progress.seconds / 60,
                            "greedy": best.metric, "by_alpha": by_alpha}))
 

@@ -38,7 +38,7 @@ def test_ranks_end_with_one_line(ranks, who, fault, status, line, tmp_path):
     assert found == status
     assert told.startswith(start)
     assert told.endswith(end)
-    assert load_run(out, "latest")[0].progress["step"] == 4
+    assert load_run(out, "latest")[0].progress.step == 4
 
 
 @pytest.mark.parametrize("fault", ["SIGKILL@6", "leave@6", "SIGKILL"])
@@ -63,7 +63,7 @@ def test_a_signal_to_any_rank_stops_all_after_the_same_update(who, fault, status
     found, lines = disturbed(3, who, fault, "train", *OPTIONS, "--out", out)
     assert found == status
     assert errors(lines) == [f"stopped; go on with  python -m transformer train --out {out} --resume"]
-    assert load_run(out, "latest")[0].progress["step"] == 6
+    assert load_run(out, "latest")[0].progress.step == 6
 
 
 def test_a_signal_that_mpirun_passes_on_leaves_the_time_to_save(tmp_path):
@@ -75,7 +75,7 @@ def test_a_signal_that_mpirun_passes_on_leaves_the_time_to_save(tmp_path):
         os.kill(running.process.pid, signal.SIGUSR1)
         assert running.process.wait(30) == 128 + signal.SIGUSR1
         assert f"stopped; go on with  python -m transformer train --out {out} --resume\n" in running.output()[1]
-    assert load_run(out, "latest")[0].progress["step"] > 0
+    assert load_run(out, "latest")[0].progress.step > 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
@@ -89,7 +89,7 @@ def test_a_signal_to_the_launcher_ends_all_and_the_run_goes_on(number, tmp_path)
         os.kill(running.process.pid, number)
         assert running.process.wait(30) != 0
         wait_for(lambda: not any(runs(rank) for rank in ranks))
-    step = load_run(out, "latest")[0].progress["step"]
+    step = load_run(out, "latest")[0].progress.step
     on_ranks(2, "train", "--out", out, "--resume", "--quiet", "--steps", step + 3)
 
 

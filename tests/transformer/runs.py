@@ -3,6 +3,7 @@
 import json
 import signal
 import zlib
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -50,7 +51,7 @@ def run(out, resume=False, model=None, train_pairs=PAIRS, valid_pairs=VALID, dev
 def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", **changes):
     """A trainer that made no step yet; its log is begun."""
     out.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes).to_json()), train_pairs,
+    trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes)), train_pairs,
                       valid_pairs, device)
     trainer.log.cut_after(0)
     return trainer
@@ -92,7 +93,7 @@ def contents(out):
     for which in ("latest", "best"):
         found[which] = pointed(out, which)
         described, arrays, moments = load_run(out, which)
-        found[f"{which} progress"] = {k: v for k, v in described.progress.items() if k != "seconds"}
+        found[f"{which} progress"] = {k: v for k, v in asdict(described.progress).items() if k != "seconds"}
         found[f"{which} run"] = {k: v for k, v in described.to_json().items() if k != "progress"}
         found[f"{which} model"] = bits(arrays)
         found[f"{which} optimizer"] = bits(moments)

@@ -210,15 +210,10 @@ def test_a_block_keeps_products_to_one_thread_and_leaves_everything_as_before(th
 
     compute = ParallelGradients(tiny_model(), threads)
     with threadpool_limits(2):
-        with pytest.raises(RuntimeError, match="entered already"), compute, compute:
-            pass
-        assert state() == ({2}, 1)
-        with compute:  # again, but one after the other
-            assert state() == ({2} if threads == 1 else {1}, threads)
-        assert state() == ({2}, 1)
-    if threads == 2:
-        with pytest.raises(RuntimeError, match="within its block"):
-            compute(SOURCE, LABELS)
+        for _ in range(2):
+            with compute, compute:
+                assert state() == ({2} if threads == 1 else {1}, threads)
+            assert state() == ({2}, 1)
 
 
 def test_wrong_arguments():
@@ -226,7 +221,7 @@ def test_wrong_arguments():
         with pytest.raises(error, match=rf"threads .*{threads}"):
             ParallelGradients(tiny_model(), threads)
     with ParallelGradients(tiny_model(), 2) as compute:
-        with pytest.raises(ValueError, match=r"\(7, 9\) and \(6, 9\)"):
+        with pytest.raises(ValueError, match=r"shapes \(7,\) \(6,\)"):
             compute(SOURCE, LABELS[1:])
         with pytest.raises(IndexError, match="source ids"):
             compute(SOURCE + 100, LABELS)

@@ -14,9 +14,7 @@ from transformer.cli.command import Command, folder_argument, option
 from transformer.cli.streams import opened
 from transformer.training.checkpoints import Run, check, load_model
 from transformer.training.log import Log
-from transformer.training.progress import Progress
 from transformer.training.run_folder import RunError, check_run, checkpoint_names, pointed
-from transformer.training.validation import Validation
 
 
 @click.command(cls=Command)
@@ -38,7 +36,7 @@ def info(context: click.Context, /, folder: Path, verify: bool) -> None:
     model, run = load_model(folder, which="latest")
     click.echo(f"{folder}: {model.num_parameters():,} parameters")
     for title, values in (("model", asdict(run.config)), ("vocabularies", _vocabularies(run)), ("data", run.data),
-                          ("training", run.training), ("so far", _so_far(run))):
+                          ("training", run.options.to_json()), ("so far", _so_far(run))):
         click.echo(f"\n{title}")
         for name, value in values.items():
             click.echo(f"  {name:20} {_readable(value)}")
@@ -66,11 +64,11 @@ def _parts(folder: Path) -> Iterator[tuple[str, str | None]]:
 
 def _so_far(run: Run) -> dict[str, Any]:
     """The progress of the training, in readable units."""
-    progress, best = Progress.from_json(run.progress), run.progress.get("best")
+    progress = run.progress
     known: dict[str, Any] = {"updates": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60,
                              "target tokens": progress.tokens}
-    if best is not None:
-        known["best"] = Validation.from_json(best).describe(run.training["valid_metric"])
+    if progress.best is not None:
+        known["best"] = progress.best.describe(run.options.valid_metric)
     return known
 
 

@@ -86,20 +86,19 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
 
 def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str]) -> Prepared:
     """A resumed run after the given changes; `options` has the option of each parameter."""
-    earlier = TrainingOptions.from_json(run.training)
+    earlier = run.options
     with _mistakes():
-        training = changed_training(earlier, given)
+        run.options = changed_training(earlier, given)
     if "task" not in run.data and "train" not in run.data:
         raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
     model = model_changes(given)
     changed = [name for name in OF_DATA if name in given and given[name] != run.data.get(name)]
     changed += [name for name in ("train", "valid") if name in given and name not in run.data]
     changed += [name for name in model if model[name] != getattr(run.config, name)]
-    changed += training.changed_from(earlier)
+    changed += run.options.changed_from(earlier)
     if changed:
         names = ", ".join(options[name] for name in changed)
         raise RunError(f"{out}: a resumed run may not change {names}; start a new one in another folder")
-    run.training = training.to_json()
     run.data |= sources.files(given)
     piped = [side for side in ("train", "valid") if "-" in run.data.get(side, ()) and side not in given]
     if piped:
@@ -144,7 +143,7 @@ def _run(config: TransformerConfig, options: TrainingOptions, tokenizers: tuple[
     if options.threads is None and device == "cpu":
         threads = suitable_threads(config, options.batch_tokens // ranks.size, ranks.local_size)
         options = replace(options, threads=ranks.broadcast(threads))
-    return Run(config, *tokenizers, data, options.to_json())
+    return Run(config, *tokenizers, data, options)
 
 
 @contextmanager

@@ -23,13 +23,12 @@ from transformer.cli.streams import output_may_be_lost
 from transformer.cli.training_options import notes, training_options
 from transformer.distributed import Alone, launch
 from transformer.training.checkpoints import load_run
-from transformer.training.lock import check_free
 from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
 from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
-from transformer.training.run_folder import check_new, is_run
+from transformer.training.run_folder import check_free, check_new, is_run
 from transformer.training.signals import stopped_already, stopping_at_once
 from transformer.training.threads import usable_threads
 
@@ -116,7 +115,7 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
         ranks.first(lambda: check_new(out))  # before the data is prepared, which may take minutes
         prepared = prepare.begin(given, out, device, ranks)
     run = prepared.run
-    options = TrainingOptions.from_json(run.training)
+    options = run.options
 
     def announce() -> None:
         click.echo("\n".join(prepared.said))
@@ -126,7 +125,7 @@ def train(context: click.Context, /, out: Path, resume: bool, resume_from: str |
         if device == "cpu" and machine:
             click.echo("; ".join(machine))
 
-    before = run.progress.get("step") if which else None
+    before = run.progress.step if which else None
     result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, prepared.train, prepared.valid,
                           options, run.data, device, which or False, not quiet, announce, profile, ranks)
     _report(out, result, options, nothing_to_do=result.progress.step == before)
@@ -143,7 +142,7 @@ def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing
     else:
         averaged = result.kept.partition("-average-")[2]
         average = f", the average of the last {averaged} checkpoints" if averaged else ""
-        click.echo(f"{length}; kept {result.kept}{average}: {result.best.describe(options.valid_metric)}")
+        click.echo(f"{length}; kept {result.kept}{average}: {result.progress.best.describe(options.valid_metric)}")
         if result.by_alpha:
             scores = ", ".join(f"{bleu:.2f} at {alpha:g}" for alpha, bleu in result.by_alpha.items())
             click.echo(f"with --beam 4 BLEU {scores}; {result.translator.alpha:g} is this run's default of --alpha now")

@@ -58,15 +58,11 @@ class DistributedGradients(ParallelGradients):
         if self._tells and error is not None and not isinstance(error, RankError):
             self.ranks.fail(f"{type(error).__name__}: {error}")
 
-    def own(self, count: int) -> parallel.Span:
-        """Which of `count` shards this rank computes: the first, and the one after the last."""
-        return (0, 1) if self.shards == 1 else self.ranks.own(count)  # undivided, every rank computes all of it
-
     def _gradient_sum(self, count: int) -> parallel.GradientSum:
         leaves = (p for p in reversed(list(self.model.parameters())) if p.requires_grad)
         layout = Layout(leaves, self._bucket_bytes)
         self._exchange = Exchange(self._transport, layout, count)
-        return parallel.GradientSum(count, self.own(count), self._exchange.put)
+        return parallel.GradientSum(count, self._own(count), self._exchange.put)
 
     def _complete(self, total: parallel.GradientSum, losses: list[Any]) -> list[Any]:
         entries, told = self._exchange.finish(total.incomplete(), [float(loss) for loss in losses])

@@ -15,12 +15,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from minigrad import Tensor, parallel, random
+from minigrad import parallel, random
 from minigrad.arguments import whole_number
 from minigrad.device import on_device_of, to_device
 from minigrad.tensor.gradients import backward
 
 from transformer.data.batches import trimmed
+from transformer.distributed import ALONE, Alone
 from transformer.model import Transformer
 from transformer.model.transformer import ids_on
 from transformer.training.threads import limit_threads
@@ -33,36 +34,22 @@ class Shard(NamedTuple):
     labels: Any
 
 
-class Part(NamedTuple):
-    """Of `total` shards of a batch, those that this process computes: neighbours, from number `first` on."""
-
-    shards: list[Shard]
-    first: int
-    total: int
-
-
-def divided(real: np.ndarray, parts: int) -> list[np.ndarray]:
-    """The rows of each part of a batch, from their numbers of real tokens; fewer rows give fewer parts, but one.
-
-    Rows of like length go together, which leaves the least padding, and every part has about as many real tokens.
-    """
-    if parts == 1 or len(real) < 2:
-        return [np.arange(len(real))]
-    order = np.argsort(real, kind="stable")
-    return [np.asarray(rows) for rows in parallel.shares(order.tolist(), real[order].tolist(), parts)]
-
-
 def split(source: Any, labels: Any, pad_id: int, shards: int) -> list[Shard]:
-    """Divide a batch, host arrays (B, S) and (B, T), into shards; see `divided`."""
+    """Divide a batch, host arrays (B, S) and (B, T), into shards; fewer rows give fewer shards, but one.
+
+    Rows of like length go together, which leaves the least padding, and every shard has about as many real tokens.
+    """
     real = np.count_nonzero(source != pad_id, axis=1) + np.count_nonzero(labels != pad_id, axis=1)
-    return [Shard(trimmed(source[rows], pad_id), trimmed(labels[rows], pad_id)) for rows in divided(real, shards)]
+    order: Any = np.argsort(real, kind="stable")
+    return [Shard(trimmed(source[rows], pad_id), trimmed(labels[rows], pad_id))
+            for rows in parallel.shares(order, real[order], shards) or [order]]
 
 
 class ParallelGradients:
     """Gradients of a model's loss, by `threads` threads: ``with ParallelGradients(model, 2) as gradients: …``.
 
     Inside the block the matrix products have one thread each (with one shard, as many as before), and optimizers use
-    the threads, too. The threads end with the block.
+    the threads, too. The threads end with the block; outside of it, one shard is computed after the other.
 
     Args:
         model: the model; if it is on a GPU, `threads` counts as 1.
@@ -74,31 +61,26 @@ class ParallelGradients:
         ValueError: `threads` or `shards` is below 1.
     """
 
+    ranks: Alone = ALONE
+
     def __init__(self, model: Transformer, threads: int, shards: int | None = None) -> None:
         threads = whole_number(threads, "threads", "ParallelGradients")
         self.model = model
         self.threads = threads if model.device == "cpu" else 1
         self.shards = self.threads if shards is None else whole_number(shards, "shards", "ParallelGradients")
-        self._stack: ExitStack | None = None
+        self._block = ExitStack()
 
     def __enter__(self) -> Self:
-        """Start the threads; RuntimeError within a block of the same object."""
-        if self._stack is not None:
-            raise RuntimeError("ParallelGradients: its block was entered already, and its threads run until that ends; "
-                               "for a second block make another ParallelGradients")
-        with ExitStack() as stack:
-            if self.shards > 1:
-                # Once, not at every batch: the threads of a BLAS go on spinning for a while after a product.
-                stack.enter_context(limit_threads(1))
-                stack.enter_context(parallel.threads(self.threads))
-            self._stack = stack.pop_all()
+        """Start the threads."""
+        if self.shards > 1:
+            # Once, not at every batch: the threads of a BLAS go on spinning for a while after a product.
+            self._block.enter_context(limit_threads(1))
+            self._block.enter_context(parallel.threads(self.threads))
         return self
 
     def __exit__(self, *exception: object) -> None:
         """End the threads."""
-        if self._stack is not None:
-            self._stack.close()
-            self._stack = None
+        self._block.close()
 
     def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
         """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
@@ -114,54 +96,48 @@ class ParallelGradients:
 
         Returns:
             The sum of the losses, before the division: a raw float64 number, on the model's device.
-
-        Raises:
-            RuntimeError: a call with several shards outside the ``with`` block.
         """
         return self.of(self.divide(source, labels), label_smoothing, denominator)
 
-    def divide(self, source: Any, labels: Any) -> Part:
-        """The shards of a batch that this process computes, on the model's device; ids are checked on the host."""
+    def divide(self, source: Any, labels: Any) -> list[Shard | None]:
+        """The shards of a batch: our own on the model's device, None for those of other ranks.
+
+        Ids are checked on the host.
+        """
         config, device = self.model.config, self.model.device
-        if self.shards == 1:
-            return Part([Shard(self.model.source_ids(source), self.model.target_ids(labels))], 0, 1)
-        source = ids_on("cpu", source, config.source_vocab_size, "source")
-        labels = ids_on("cpu", labels, config.target_vocab_size, "target")
-        if len(source) != len(labels):
-            raise ValueError(f"ParallelGradients: source and labels must be of the same batch, got ids of shapes "
-                             f"{source.shape} and {labels.shape}")
-        shards = split(source, labels, config.pad_id, self.shards)
-        first, end = self.own(len(shards))
-        sent = [Shard(*(to_device(ids, device) for ids in shard)) for shard in shards[first:end]]
-        return Part(sent, first, len(shards))
+        batch = Shard(ids_on("cpu", source, config.source_vocab_size, "source"),
+                      ids_on("cpu", labels, config.target_vocab_size, "target"))
+        shards = split(*batch, config.pad_id, self.shards) if self.shards > 1 else [batch]
+        first, end = self._own(len(shards))
+        return [Shard(*(to_device(ids, device) for ids in shard)) if first <= number < end else None
+                for number, shard in enumerate(shards)]
 
-    def of(self, part: Part, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
+    def of(self, shards: list[Shard | None], label_smoothing: float = 0.0, denominator: float = 1) -> Any:
         """As a call, for a batch that `divide` has divided."""
+        def loss_of(shard: Any, receive: Any = None) -> Any:
+            """The forward and the backward."""
+            loss = self.model.loss(*shard, label_smoothing, reduction="sum")
+            backward(loss / denominator, receive=receive)
+            with on_device_of(loss.data):
+                return loss.data.astype(np.float64)
+
         if self.shards == 1:
-            loss = self.model.loss(*part.shards[0], label_smoothing, reduction="sum")
-            (loss / denominator).backward()
-            return _number(loss)
-        if self._stack is None:
-            raise RuntimeError("ParallelGradients: its threads run within its block; use it as "
-                               "'with ParallelGradients(model, threads) as gradients:'")
-        seeds = random.next_generator().integers(2**64, size=part.total, dtype=np.uint64).tolist()
-        total = self._gradient_sum(part.total)
+            return loss_of(shards[0])
+        seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
+        total = self._gradient_sum(len(shards))
 
-        def shard_loss(number: int) -> Any:
-            """Forward and backward of one shard; its gradients go into the total."""
+        def of_shard(number: int) -> Any:
             with random.fork(seeds[number]):
-                loss = self.model.loss(*part.shards[number - part.first], label_smoothing, reduction="sum")
-                backward(loss / denominator, receive=total.receiver(number))
-                return _number(loss)
+                return loss_of(shards[number], total.receiver(number))
 
-        own = range(part.first, part.first + len(part.shards))
-        losses = self._complete(total, parallel.run([partial(shard_loss, number) for number in own]))
+        own = range(*self._own(len(shards)))
+        losses = self._complete(total, parallel.run([partial(of_shard, number) for number in own]))
         with on_device_of(losses[0]):
             return sum(losses[1:], start=losses[0])
 
-    def own(self, count: int) -> parallel.Span:
-        """Which of `count` shards this process computes: the first, and the one after the last."""
-        return 0, count
+    def _own(self, count: int) -> parallel.Span:
+        """Which of `count` shards this process computes; a batch that is not divided, every rank computes."""
+        return (0, 1) if self.shards == 1 else self.ranks.own(count)
 
     def _gradient_sum(self, count: int) -> parallel.GradientSum:
         return parallel.GradientSum(count)
@@ -170,9 +146,3 @@ class ParallelGradients:
         """Add the sum over all shards to ``.grad``; returns the losses of all shards."""
         total.deliver()
         return losses
-
-
-def _number(loss: Tensor) -> Any:
-    """The loss as a raw float64 number, on its device."""
-    with on_device_of(loss.data):
-        return loss.data.astype(np.float64)

@@ -36,17 +36,6 @@ def usable_threads(processes: int = 1) -> int:
     return min(cores if processes == 1 else max(1, min(cores, (os.cpu_count() or 1) // processes)), MOST)
 
 
-def suitable_threads(config: TransformerConfig, batch_tokens: int, processes: int = 1) -> int:
-    """The default number of threads of a training run, of which so many `processes` share the machine.
-
-    A small model gets one: more would gain little, and lose much where another program keeps a core busy. Another model
-    gets all usable threads, as long as each has enough work. The number depends on sizes and the machine, not on times.
-    """
-    if config.d_model <= SMALL:
-        return 1
-    return max(1, min(usable_threads(processes), batch_tokens // SHARD_TOKENS))
-
-
 def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int:
     """The number of shards of each training batch, at most `threads`; see `ParallelGradients`.
 
@@ -55,6 +44,14 @@ def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int
     divided, the threads share each matrix product.
     """
     return 1 if config.d_model <= SMALL else max(1, min(threads, batch_tokens // SHARD_TOKENS))
+
+
+def suitable_threads(config: TransformerConfig, batch_tokens: int, processes: int = 1) -> int:
+    """The default number of threads of a training run, of which so many `processes` share the machine.
+
+    As many as there are shards: more would gain little, and lose much where another program keeps a core busy.
+    """
+    return shards_of(config, usable_threads(processes), batch_tokens)
 
 
 @contextmanager

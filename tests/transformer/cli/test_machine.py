@@ -61,7 +61,7 @@ def test_a_run_says_and_keeps_its_number(tmp_path, monkeypatch):
     result = call("train", *SMALL, "--steps", 1, "--out", tmp_path / "plain")
     assert result.stdout.splitlines()[1] == "1 thread: more would gain nothing at this size"
     assert call("train", *SMALL, "--steps", 1, "--out", out, "--threads", 2).stdout.splitlines()[1] == "2 threads"
-    assert load_run(out, "latest")[0].training["threads"] == 2
+    assert load_run(out, "latest")[0].options.threads == 2
 
     run_training = transformer.cli.train.run_training
     monkeypatch.setattr(transformer.cli.train, "run_training",

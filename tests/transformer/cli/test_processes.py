@@ -72,12 +72,12 @@ def test_signals_save_the_training_and_it_says_how_to_go_on(tmp_path, monkeypatc
     assert f"stopped; go on with  python -m transformer train --out '{folder}' --resume" in errors.decode()
     assert "Traceback" not in errors.decode()
 
-    reached = load_run(folder, "latest")[0].progress["step"]
+    reached = load_run(folder, "latest")[0].progress.step
     runs.after_update(monkeypatch, lambda trainer: signal.raise_signal(signal.SIGTERM))
     result = call("train", "--out", folder, "--resume", "--quiet")
     assert result.exit_code == 128 + signal.SIGTERM
     assert result.stderr.endswith(f"stopped; go on with  python -m transformer train --out '{folder}' --resume\n")
-    assert load_run(folder, "latest")[0].progress["step"] == reached + 1
+    assert load_run(folder, "latest")[0].progress.step == reached + 1
 
 
 def test_ctrl_c_before_the_first_checkpoint(begun, tmp_path):
@@ -103,7 +103,7 @@ def test_a_training_outlives_its_streams(broken, tmp_path):
     os.close(pipe)
     process.stdin.close()
     assert process.wait(timeout=60) == 0
-    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 4
+    assert load_run(tmp_path / "run", "latest")[0].progress.step == 4
 
 
 def status(patch, streams, *command):

@@ -38,7 +38,7 @@ def test_a_resumed_run_may_be_told_its_options_and_change_some(begun, small_run,
     assert run.resume
     words = arguments.split()
     given = dict(zip([word[2:].replace("-", "_") for word in words[::2]], words[1::2], strict=True))
-    stored = TrainingOptions.from_json(load_run(small_run)[0].training)
+    stored = load_run(small_run)[0].options
     for name in given.keys() & set(TrainingOptions.MAY_CHANGE):
         assert getattr(run.options, name) == float(given[name]) != getattr(stored, name)
 
@@ -69,7 +69,7 @@ def test_text_from_standard_input_is_given_again(tmp_path):
     assert call(*command, 2, "--train", "-", *model, standard_input=text).exit_code == 0
     assert "give it again" in refused(*command, 4, "--resume", standard_input=text)
     assert call(*command, 4, "--resume", "--train", "-", standard_input=text).exit_code == 0
-    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 4
+    assert load_run(tmp_path / "run", "latest")[0].progress.step == 4
 
 
 def test_a_run_of_a_program_that_does_not_know_its_data_is_told(without_data, tmp_path):

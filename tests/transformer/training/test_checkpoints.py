@@ -12,7 +12,6 @@ from transformer.training import checkpoints
 from transformer.training.checkpoints import check, load_checkpoint, load_model, load_run
 from transformer.training.log import COLUMNS, Log
 from transformer.training.loop import TrainingError, fit
-from transformer.training.restoring import restore
 from transformer.training.run_folder import RunError, is_run, numbered, point, pointed, prune
 
 
@@ -29,7 +28,7 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
     assert {i: runs.bits(entry) for i, entry in trainer.optimizer.state_dict()["state"].items()} == {
         i: runs.bits(entry) for i, entry in state["state"].items()}
     assert run.to_json() == trainer.run.to_json()
-    assert run.progress["best"] is None, "nothing was validated yet"
+    assert run.progress.best is None, "nothing was validated yet"
 
 
 def test_files_are_json_and_safetensors_only(out):
@@ -129,7 +128,7 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
         trainer = small_trainer(tmp_path / "other")
         trainer.out, trainer.log = out, Log(out / "log.csv")
         if is_run(out):
-            restore(trainer)
+            trainer.restore()
         else:
             trainer.log.cut_after(0)
         return trainer
@@ -140,7 +139,7 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
         trainer = updated(restored(out))
         killed = killed_at(moments, trainer.validate_and_save)
         if is_run(out):
-            steps = [load_run(out, which)[0].progress["step"] for which in ("latest", "best")]
+            steps = [load_run(out, which)[0].progress.step for which in ("latest", "best")]
             assert all(checkpoints_before <= step <= checkpoints_before + 1 for step in steps), moments
         else:
             assert checkpoints_before == 0
@@ -188,7 +187,7 @@ def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
         trainer = small_trainer(tmp_path / "other", steps=2)
         trainer.out = shutil.copytree(original, tmp_path / "full")
         trainer.log = Log(trainer.out / "log.csv")
-        restore(trainer)
+        trainer.restore()
         error = failing_at(n, (errno.ENOSPC, errno.EIO)[n // 2 % 2], partial(fit, trainer, show_progress=False))
         if error is None:
             break
@@ -197,7 +196,7 @@ def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
         assert f"the last checkpoint, {last}, is intact" in str(error)
         assert check(trainer.out, last) is None
         assert [path for path in trainer.out.rglob(".*") if "removed" not in path.name] == []
-        restore(trainer)
+        trainer.restore()
         fit(trainer, show_progress=False)
         assert pointed(trainer.out, "latest") == "00000002"
         shutil.rmtree(trainer.out)
@@ -224,7 +223,7 @@ def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
     (out / "best").unlink()
     assert is_run(out)
     assert pointed(out, "latest") == numbered(out)[-1]
-    steps = load_run(out, "latest")[0].progress["step"]
+    steps = load_run(out, "latest")[0].progress.step
     runs.run(out, resume=True, steps=steps, schedule="constant", keep=3)
     assert runs.contents(out) == runs.contents(finished)
 

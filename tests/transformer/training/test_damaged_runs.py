@@ -147,7 +147,7 @@ def test_a_longer_schedule_holds_for_the_updates_to_come(tmp_path):
 def test_what_else_may_change(out):
     result = runs.run(out, resume=True, **{**OPTIONS, **ALLOWED})
     assert result.progress.step == 8
-    assert load_run(out, "latest")[0].training["keep"] == 2
+    assert load_run(out, "latest")[0].options.keep == 2
 
 
 def test_other_pairs_and_tokenizers_are_refused(out):

@@ -10,9 +10,9 @@ import minigrad
 from tests.transformer import runs
 from transformer.training.checkpoints import load_run
 from transformer.training.loop import TrainingError, fit
+from transformer.training.progress import Validation
 from transformer.training.run_folder import RunError, numbered, pointed
 from transformer.training.trainer import Trainer
-from transformer.training.validation import Validation
 from transformer.translator import Translator
 
 
@@ -59,7 +59,7 @@ def validating(monkeypatch, *metrics):
 def test_an_equal_validation_is_not_better(tmp_path, monkeypatch):
     validating(monkeypatch, 0.1, 0.3, 0.2, 0.4, 0.4, 0.3)
     result = runs.run(tmp_path, steps=6, valid_every=1)
-    assert (result.best.metric, result.kept) == (0.4, "00000004")
+    assert (result.progress.best.metric, result.kept) == (0.4, "00000004")
     assert (pointed(tmp_path, "best"), pointed(tmp_path, "latest")) == ("00000004", "00000006")
 
 
@@ -85,8 +85,8 @@ def test_averaging_the_last_checkpoints(better, tmp_path, monkeypatch):
     for key, array in best.items():
         expected = np.mean(np.array([s[key] for s in states], np.float64), axis=0) if better else states[1][key]
         np.testing.assert_allclose(array, expected, rtol=1e-6, atol=1e-9)
-    assert result.best.metric == (0.6 if better else 0.5)
-    assert load_run(tmp_path, name)[0].progress["best"]["metric"] == result.best.metric
+    assert result.progress.best.metric == (0.6 if better else 0.5)
+    assert load_run(tmp_path, name)[0].progress.best.metric == result.progress.best.metric
     assert any((states[2][key] != array).any() for key, array in best.items())
     translator = Translator.load(tmp_path)
     assert runs.bits({k: v.numpy() for k, v in translator.model.state_dict().items()}) == runs.bits(best)
@@ -97,7 +97,7 @@ def test_a_longer_run_has_to_beat_the_average(tmp_path, monkeypatch):
     runs.run(tmp_path, steps=2, valid_every=1, average=2, schedule="constant")
     result = runs.run(tmp_path, resume=True, steps=3, valid_every=1, average=2, schedule="constant")
     assert pointed(tmp_path, "best") == "00000002-average-2"
-    assert result.best.metric == 0.9
+    assert result.progress.best.metric == 0.9
 
 
 def test_a_loss_that_is_not_finite(tmp_path, monkeypatch):
@@ -126,7 +126,7 @@ TOO_LONG = [(" ".join("abcdefghijabcdef"), "a"), ("a", " ".join("abcdefghijabcde
 def test_a_pair_that_is_too_long_is_named(side, tmp_path):
     name, pairs = {"training": ("train_pairs", runs.PAIRS), "validation": ("valid_pairs", runs.VALID)}[side]
     for pair in TOO_LONG:
-        message = rf"^{side} pair 3, 'a .*', has more tokens than the model's 16 positions .too long: 2"
+        message = rf"^{side} pair 3 has more tokens than the model's 16 positions .too long: 2"
         with pytest.raises(RunError, match=message) as caught:
             runs.run(tmp_path / "out", **{name: [*pairs[:2], pair, *pairs[2:], pair]})
         assert "\n" not in str(caught.value)

@@ -32,7 +32,7 @@ def test_what_was_prepared_and_not_used_leaves_no_trace(step, stand_in, tmp_path
     runs.run(tmp_path / "whole", **options)
     out = runs.interrupted(tmp_path / "parts", step, **options)
     progress = runs.load_run(out, "latest")[0].progress
-    assert (progress["step"], progress["epoch"], progress["batch"]) == (step, *{3: (1, 0), 5: (1, 4)}[step])
+    assert (progress.step, progress.epoch, progress.batch) == (step, *{3: (1, 0), 5: (1, 4)}[step])
     runs.run(out, resume=True, **options)
     assert runs.contents(out) == runs.contents(tmp_path / "whole")
 

@@ -11,7 +11,7 @@ from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
-from transformer.training import parallel_gradients
+from transformer import Transformer
 from transformer.training.checkpoints import load_run
 from transformer.training.loop import fit
 from transformer.training.profiling import MEASURED, WARM_UP
@@ -21,8 +21,8 @@ def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch):
     steps, measured = WARM_UP + MEASURED + 3, MEASURED
     monkeypatch.setattr("transformer.training.threads.SMALL", 0)
     monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
-    number = parallel_gradients._number  # a thread that waits leaves the other shard to another one
-    monkeypatch.setattr(parallel_gradients, "_number", lambda loss: (time.sleep(0.01), number(loss))[1])
+    loss = Transformer.loss  # a thread that waits leaves the other shard to another one
+    monkeypatch.setattr(Transformer, "loss", lambda *given, **options: (time.sleep(0.01), loss(*given, **options))[1])
     trace = tmp_path / "trace.json"
     arguments = ["train", *SMALL, "--steps", steps, "--threads", 2, "--valid-every", WARM_UP + 1,
                  "--valid-sentences", 1, "--keep", 1]

@@ -44,7 +44,7 @@ def pressed_before():
 def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
     """In the middle and at the end of an epoch, before and at a validation, at the last update."""
     runs.interrupted(tmp_path, step)
-    assert load_run(tmp_path, "latest")[0].progress["step"] == step
+    assert load_run(tmp_path, "latest")[0].progress.step == step
     runs.run(tmp_path, resume=True)
     assert runs.contents(tmp_path) == whole
 
@@ -90,7 +90,7 @@ def test_the_decay_that_the_clock_began_goes_on(step, tmp_path, monkeypatch):
 def test_a_run_of_other_numerics_goes_on_and_says_so_once(whole, tmp_path, monkeypatch, capsys):
     runs.interrupted(tmp_path, 4)
     with monkeypatch.context() as patch:
-        patch.setattr("transformer.training.restoring.NUMERICS", NUMERICS + 1)
+        patch.setattr("transformer.training.trainer.NUMERICS", NUMERICS + 1)
         runs.run(tmp_path, resume=True)
     assert capsys.readouterr().err.count(f"(numerics {NUMERICS}, here {NUMERICS + 1})") == 1
     assert runs.contents(tmp_path) == whole
@@ -181,7 +181,7 @@ def test_kill_9_at_random_moments(kills, tmp_path):
             time.sleep(delay)
             process.kill()
         if is_run(out):
-            steps = [load_run(out, which)[0].progress["step"] for which in ("latest", "best")]
+            steps = [load_run(out, which)[0].progress.step for which in ("latest", "best")]
             assert steps[0] >= steps[1]
     runs.run(out, resume=is_run(out), **changes)
     found = runs.contents(out)

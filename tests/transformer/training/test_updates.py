@@ -29,8 +29,8 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     trainer = float64_trainer(tmp_path)
     first, second = [0, 1, 2], [3, 4, 5, 6, 7]
     batches = [collate(trainer.examples, indices) for indices in (first, second)]
-    parts = [trainer.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches]
-    trainer.update(Group(parts, sum(batch.num_target_tokens for batch in batches), 0, 2))
+    divided = [trainer.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches]
+    trainer.update(Group(divided, sum(batch.num_target_tokens for batch in batches), 0, 2))
     apart = gradients(trainer.model)
     assert trainer.progress.tokens == sum(len(runs.PAIRS[i][1].split()) + 1 for i in range(8))
 
@@ -48,9 +48,9 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
 
     def recording(group):
         with minigrad.no_grad():
-            sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for part in group.parts
-                            for shard in part.shards))
-        tokens.append(sum(np.count_nonzero(shard.labels) for part in group.parts for shard in part.shards))
+            sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for shards in group.batches
+                            for shard in shards))
+        tokens.append(sum(np.count_nonzero(shard.labels) for shards in group.batches for shard in shards))
         update(group)
 
     trainer.update = recording
