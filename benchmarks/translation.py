@@ -90,7 +90,7 @@ def main(folder: Path, threads: int) -> None:
         optimizer.zero_grad()
         F.cross_entropy(model(source, target).flatten(0, 1), labels.flatten(), ignore_index=0,
                         label_smoothing=options.label_smoothing).backward()
-        if options.clip_norm is not None:
+        if options.clip_norm:
             torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         optimizer.step()
         progress.step += 1

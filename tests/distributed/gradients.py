@@ -8,8 +8,7 @@ from minigrad import nn
 
 from tests.transformer.tiny import EOS, PAD, VOCABULARY, tiny_config, tiny_model
 from transformer import Transformer
-from transformer.training.distributed_gradients import DistributedGradients
-from transformer.training.parallel_gradients import ParallelGradients
+from transformer.training import DistributedGradients, ParallelGradients
 
 SHARDS, SENTENCES = 4, 7
 RARE = VOCABULARY - 1

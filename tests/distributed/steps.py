@@ -22,8 +22,7 @@ from tests import strict_cupy
 from tests.strict_cupy import machine
 from transformer.distributed import Ranks, launch
 from transformer.model import Transformer, TransformerConfig
-from transformer.training.distributed_gradients import DistributedGradients
-from transformer.training.parallel_gradients import ParallelGradients
+from transformer.training import ParallelGradients
 
 CONFIG = TransformerConfig(40, 40, d_model=16, num_heads=2, num_encoder_layers=2, num_decoder_layers=2, d_ff=32,
                            dropout=0.1, share_embeddings=True, tie_output=True)
@@ -82,7 +81,7 @@ def main(wanted):
             have_devices(wanted.get("devices", 2))
             wanted["device"] = launch.own_device("cuda")
         ranks = Ranks(MPI.COMM_WORLD)
-        result = updates(lambda model: DistributedGradients(model, ranks, threads, shards, bucket_bytes=4000), **wanted)
+        result = updates(lambda model: ParallelGradients(model, threads, shards, ranks, bucket_bytes=4000), **wanted)
         told = ranks.exchange(result)
     if ranks.rank == 0:
         print(json.dumps(told))

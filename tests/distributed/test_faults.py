@@ -172,7 +172,7 @@ import sys, time
 from mpi4py import MPI
 import numpy as np
 from transformer import Transformer, TransformerConfig
-from transformer.training.distributed_gradients import DistributedGradients
+from transformer.training import DistributedGradients
 model = Transformer(TransformerConfig.tiny(source_vocab_size=9, target_vocab_size=9))
 ids = np.full((6, 4), 3)
 with DistributedGradients(model, MPI.COMM_WORLD) as gradients:

@@ -3,7 +3,6 @@
 import re
 import runpy
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,7 @@ SHARED = EXAMPLES.parents[1] / "shared" / "data" / "small_parallel_enja"
 def little_data(monkeypatch):
     """The recipes with few pairs."""
     for name, recipe in recipes.RECIPES.items():
-        few = replace(recipe, train_count=300, valid_count=5)
-        monkeypatch.setitem(recipes.RECIPES, name, few)
+        monkeypatch.setitem(recipes.RECIPES, name, recipe | {"train_count": 300, "valid_count": 5})
 
 
 def run_example(name, *arguments, status=0):

@@ -11,7 +11,7 @@ from tests.explorer.panels import CAUSAL, CROSS, SELF
 from transformer import Transformer, TransformerConfig
 from transformer.data import WordTokenizer
 from transformer.explore.translation import explain
-from transformer.training.recipes import RECIPES
+from transformer.training.recipes import RECIPES, options_of
 from transformer.translator import Translator
 
 MEASURES = Path(__file__).with_name("measures.js")
@@ -21,7 +21,7 @@ DEMO = RECIPES["dates"]  # what make demo trains
 def page_of(path, length):
     """Write the page of a model of the demo's configuration, for a source and a target of so many tokens, unchecked."""
     with minigrad.random.fork(3):
-        model = Transformer(getattr(TransformerConfig, DEMO.preset)(120, 20, **DEMO.model))
+        model = Transformer(getattr(TransformerConfig, DEMO["preset"])(120, 20, **options_of(TransformerConfig, DEMO)))
     source, target = ([f"w{n % words}" for n in range(length - 1)] for words in (116, 16))
     tokenizers = [WordTokenizer.train([" ".join(f"w{n}" for n in range(words))]) for words in (116, 16)]
     explanation = explain(Translator(model, *tokenizers), " ".join(source), " ".join(target))

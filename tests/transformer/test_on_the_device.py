@@ -70,7 +70,7 @@ class Run:
 
 @ELSEWHERE
 @pytest.mark.parametrize("changes", [
-    {"model": {"dropout": 0.2, "share_embeddings": False, "tie_output": False}, "clip_norm": None},
+    {"model": {"dropout": 0.2, "share_embeddings": False, "tie_output": False}, "clip_norm": 0.0},
     {"model": {"dropout": 0.0, "norm": "post", "activation": "gelu"}},
 ], ids=["pre-norm, untied, dropout", "post-norm, three-way tied, gelu, clipped"])
 def test_ten_updates(changes, device, tmp_path):

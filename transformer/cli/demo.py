@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from os.path import relpath
 from pathlib import Path
 from typing import Any
@@ -20,10 +19,10 @@ from transformer.explore.trace import trace
 from transformer.explore.translation import explain
 from transformer.training.log import can_draw
 from transformer.training.loop import train
-from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.recipes import RECIPES, model_config, task_data, task_pairs, task_tokenizers, training_options
 from transformer.training.run_folder import is_run
 
-STEPS = RECIPES["dates"].options.steps
+STEPS = RECIPES["dates"]["steps"]
 PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what is right sends hardly any gradient back
 
 
@@ -52,8 +51,8 @@ def demo(out: Path, steps: int, device: str) -> None:
     recipe = RECIPES["dates"]
     train_pairs, valid_pairs = task_pairs("dates", recipe, seed=1)  # [("March 3rd, 2021", "2021-03-03"), …]
     tokenizers = task_tokenizers(get_task("dates"), train_pairs)  # characters to numbers and back
-    translator = train(out, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs,
-                       replace(recipe.options, steps=steps), recipe.data("dates", seed=1), device,
+    translator = train(out, model_config(recipe, *tokenizers), *tokenizers, train_pairs, valid_pairs,
+                       training_options(recipe | {"steps": steps}), task_data("dates", recipe, seed=1), device,
                        resume=is_run(out)).translator
     test_pairs = get_task("dates").pairs("test", 1000, seed=1)
     texts, dates = zip(*test_pairs, strict=True)

@@ -23,7 +23,15 @@ from transformer.training.memory import require_memory_for
 from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
 from transformer.training.plan import plan_text, sides
-from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
+from transformer.training.recipes import (
+    RECIPES,
+    Options,
+    changed,
+    model_config,
+    options_of,
+    task_data,
+    training_options,
+)
 from transformer.training.run_folder import RunError
 from transformer.training.threads import suitable_threads, usable_threads
 
@@ -50,17 +58,18 @@ def begin(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Prepar
 
 
 def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Prepared:
-    recipe = RECIPES[task].changed(given)
+    recipe = changed(RECIPES[task], given)
+    options = training_options(recipe)
     shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
     kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
-    data = recipe.data(task, recipe.options.seed)
-    data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
+    data = task_data(task, recipe, options.seed)
+    data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe["preset"]}
     text = sources.read(data)
     tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
     said = (f"{_pairs(text.train, text.valid)}; vocabularies of "
             f"{' and '.join(f'{len(tokenizer.vocabulary):,}' for tokenizer in tokenizers)} tokens")
-    config = recipe.config(*tokenizers, share_embeddings=shared)
-    return Prepared(_run(config, recipe.options, tokenizers, data, device, ranks), text.train, text.valid, [said])
+    config = model_config(recipe, *tokenizers, share_embeddings=shared)
+    return Prepared(_run(config, options, tokenizers, data, device, ranks), text.train, text.valid, [said])
 
 
 def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Prepared:
@@ -70,7 +79,7 @@ def _of_text(given: dict[str, Any], out: Path, device: str, ranks: Alone) -> Pre
         require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
-    _check_memory(RECIPES["text"].changed(given))
+    _check_memory(changed(RECIPES["text"], given))
     text = sources.read(sources.files(given))
     threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
     plan = plan_text(text.train, given, ranks.broadcast(threads))
@@ -88,16 +97,16 @@ def take_up(out: Path, run: Run, given: dict[str, Any], options: dict[str, str])
     """A resumed run after the given changes; `options` has the option of each parameter."""
     earlier = run.options
     with _mistakes():
-        run.options = changed_training(earlier, given)
+        run.options = training_options(changed(earlier.to_json(), given))
     if "task" not in run.data and "train" not in run.data:
         raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
-    model = model_changes(given)
-    changed = [name for name in OF_DATA if name in given and given[name] != run.data.get(name)]
-    changed += [name for name in ("train", "valid") if name in given and name not in run.data]
-    changed += [name for name in model if model[name] != getattr(run.config, name)]
-    changed += run.options.changed_from(earlier)
-    if changed:
-        names = ", ".join(options[name] for name in changed)
+    model = options_of(TransformerConfig, changed({}, given))
+    different = [name for name in OF_DATA if name in given and given[name] != run.data.get(name)]
+    different += [name for name in ("train", "valid") if name in given and name not in run.data]
+    different += [name for name in model if model[name] != getattr(run.config, name)]
+    different += run.options.changed_from(earlier)
+    if different:
+        names = ", ".join(options[name] for name in different)
         raise RunError(f"{out}: a resumed run may not change {names}; start a new one in another folder")
     run.data |= sources.files(given)
     piped = [side for side in ("train", "valid") if "-" in run.data.get(side, ()) and side not in given]
@@ -131,9 +140,10 @@ def _check_data(given: dict[str, Any]) -> None:
             raise click.UsageError(f"--{side} takes one table, or two files, got {len(given[side])}")
 
 
-def _check_memory(recipe: Recipe) -> TransformerConfig:
+def _check_memory(recipe: Options) -> TransformerConfig:
     """The recipe's model for the smallest vocabulary; MemoryError now, before the data is prepared."""
-    config: TransformerConfig = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
+    preset = getattr(TransformerConfig, recipe["preset"])
+    config: TransformerConfig = preset(8, 8, **options_of(TransformerConfig, recipe))
     require_memory_for(config)
     return config
 

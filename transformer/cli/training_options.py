@@ -117,10 +117,10 @@ def notes() -> str:
     """The text below the options in the help: the recipes, and the options that a resumed run may change."""
     lines = ["\b", "Defaults:"]
     for name in TASKS:
-        recipe, options = RECIPES[name], RECIPES[name].options
-        length = f"{options.steps:,} steps" if options.steps else f"{options.epochs} epochs"
-        lines.append(f"  {name:9} {recipe.preset:5} {length:>11} of {options.batch_tokens:,} tokens, "
-                     f"learning rate {options.learning_rate:g}, {options.schedule}")
+        preset, steps, tokens, rate = (RECIPES[name][key] for key in (
+            "preset", "steps", "batch_tokens", "learning_rate"))
+        lines.append(f"  {name:9} {preset:5} {steps:>5,} steps of {tokens:,} tokens, learning rate {rate:g}, "
+                     f"{TrainingOptions.schedule}")
     lines.append("  text      what suits the amount of text and --minutes, printed before the training begins")
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "

@@ -10,8 +10,7 @@
     progress.py, profiling.py, memory.py  parts of these
 """
 
-from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.options import TrainingOptions
-from transformer.training.parallel_gradients import ParallelGradients
+from transformer.training.parallel_gradients import DistributedGradients, ParallelGradients
 
 __all__ = ["DistributedGradients", "ParallelGradients", "TrainingOptions"]

@@ -1,10 +1,11 @@
-"""Data parallelism over threads: the gradient of a batch, from parts of it that run at the same time.
+"""Data parallelism: the gradient of a batch, from parts of it that run at the same time in threads and on ranks of MPI.
 
 The rows of a batch are divided into shards. Each shard runs forward and backward in one thread, with one thread for its
-matrix products, so that all operations, not the products alone, use all cores. A tree fixes the order in which the
-gradients of the shards are summed, and each shard draws its dropout masks from its own seed, a function of the run's
-seed, the step and the shard. The same seed and number of shards therefore give the same bits, whichever thread is
-faster, and however many there are.
+matrix products, so that all operations, not the products alone, use all cores. Of several ranks, each computes
+neighbours among the shards, and all get the sum over all shards. A tree fixes the order in which the gradients of the
+shards are summed (`minigrad.parallel`, `transformer.distributed.buckets`), and each shard draws its dropout masks from
+its own seed, a function of the run's seed, the step and the shard. The same seed and number of shards therefore give
+the same bits, whichever thread is faster, and however many threads and ranks there are.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ import numpy as np
 
 from minigrad import parallel, random
 from minigrad.arguments import whole_number
-from minigrad.device import on_device_of, to_device
-from minigrad.tensor.gradients import backward
+from minigrad.device import asarray_on, on_device_of, to_device
+from minigrad.tensor.gradients import arrive, backward
 
 from transformer.data.batches import trimmed
-from transformer.distributed import ALONE, Alone
+from transformer.distributed import ALONE, Alone, RankError, Ranks
+from transformer.distributed.buckets import BUCKET_BYTES, Exchange, Layout, Transport
 from transformer.model import Transformer
 from transformer.model.transformer import ids_on
 from transformer.training.threads import limit_threads
@@ -54,21 +56,26 @@ class ParallelGradients:
     Args:
         model: the model; if it is on a GPU, `threads` counts as 1.
         threads: the number of shards that are computed at a time.
-        shards: the number of shards of a batch, by default `threads`. 1: a batch is one ordinary forward and backward.
+        shards: the number of shards of a batch, by default one for each thread of each rank. 1: a batch is one ordinary
+            forward and backward.
+        ranks: the processes that compute together; all have the same model, and call with the same whole batch.
+        bucket_bytes: the size at which gradients are sent to other ranks.
 
     Raises:
         TypeError: `threads` or `shards` is no integer.
         ValueError: `threads` or `shards` is below 1.
     """
 
-    ranks: Alone = ALONE
-
-    def __init__(self, model: Transformer, threads: int, shards: int | None = None) -> None:
-        threads = whole_number(threads, "threads", "ParallelGradients")
-        self.model = model
+    def __init__(self, model: Transformer, threads: int = 1, shards: int | None = None, ranks: Alone = ALONE,
+                 bucket_bytes: int = BUCKET_BYTES) -> None:
+        threads = whole_number(threads, "threads", type(self).__name__)
+        self.model, self.ranks = model, ranks
         self.threads = threads if model.device == "cpu" else 1
-        self.shards = self.threads if shards is None else whole_number(shards, "shards", "ParallelGradients")
-        self._block = ExitStack()
+        shards = self.threads * ranks.size if shards is None else shards
+        self.shards = whole_number(shards, "shards", type(self).__name__)
+        self._block, self._bucket_bytes = ExitStack(), bucket_bytes
+        self._transport = Transport(ranks) if isinstance(ranks, Ranks) else None
+        self._exchange: Any = None  # of the last batch; kept, since MPI may write into its buffers after a failure
 
     def __enter__(self) -> Self:
         """Start the threads."""
@@ -124,14 +131,24 @@ class ParallelGradients:
         if self.shards == 1:
             return loss_of(shards[0])
         seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
-        total = self._gradient_sum(len(shards))
+        own, send = self._own(len(shards)), None
+        if self._transport:
+            leaves = (p for p in reversed(list(self.model.parameters())) if p.requires_grad)
+            self._exchange = Exchange(self._transport, Layout(leaves, self._bucket_bytes), len(shards))
+            send = self._exchange.put
+        total = parallel.GradientSum(len(shards), own, send)
 
         def of_shard(number: int) -> Any:
             with random.fork(seeds[number]):
                 return loss_of(shards[number], total.receiver(number))
 
-        own = range(*self._own(len(shards)))
-        losses = self._complete(total, parallel.run([partial(of_shard, number) for number in own]))
+        losses = parallel.run([partial(of_shard, number) for number in range(*own)])
+        if self._transport:
+            entries, told = self._exchange.finish(total.incomplete(), [float(loss) for loss in losses])
+            arrive(entries)
+            losses = [asarray_on(self.model.device, loss, np.float64) for of_rank in told for loss in of_rank]
+        else:
+            total.deliver()
         with on_device_of(losses[0]):
             return sum(losses[1:], start=losses[0])
 
@@ -139,10 +156,25 @@ class ParallelGradients:
         """Which of `count` shards this process computes; a batch that is not divided, every rank computes."""
         return (0, 1) if self.shards == 1 else self.ranks.own(count)
 
-    def _gradient_sum(self, count: int) -> parallel.GradientSum:
-        return parallel.GradientSum(count)
 
-    def _complete(self, total: parallel.GradientSum, losses: list[Any]) -> list[Any]:
-        """Add the sum over all shards to ``.grad``; returns the losses of all shards."""
-        total.deliver()
-        return losses
+class DistributedGradients(ParallelGradients):
+    """Gradients by all ranks: ``with DistributedGradients(model, MPI.COMM_WORLD) as gradients: …``.
+
+    Waits end with a `RankError` if another rank fails; of an exception in the block the others are told.
+
+    Args:
+        model: the model.
+        comm: a communicator of mpi4py.
+        threads, shards, bucket_bytes: as for `ParallelGradients`; the threads are those of this rank.
+    """
+
+    def __init__(self, model: Transformer, comm: Any, threads: int = 1, shards: int | None = None,
+                 bucket_bytes: int = BUCKET_BYTES) -> None:
+        super().__init__(model, threads, shards, Ranks(comm), bucket_bytes)
+
+    def __exit__(self, *exception: object) -> None:
+        """End the threads; tell the other ranks of an exception."""
+        super().__exit__(*exception)
+        error = exception[1]
+        if isinstance(self.ranks, Ranks) and error is not None and not isinstance(error, RankError):
+            self.ranks.fail(f"{type(error).__name__}: {error}")

@@ -26,11 +26,10 @@ from transformer.data.batches import collate, divide
 from transformer.data.examples import Examples
 from transformer.data.extras import require
 from transformer.data.parallel_text import Pairs
-from transformer.distributed import ALONE, Alone, Ranks
+from transformer.distributed import ALONE, Alone
 from transformer.finite import NotFinite, check_finite, unwarned
 from transformer.model import Transformer
 from transformer.training.checkpoints import NUMERICS, Run, load_checkpoint, load_run, others, save_checkpoint
-from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.log import Log
 from transformer.training.messages import note, one_line
 from transformer.training.parallel_gradients import ParallelGradients, Shard
@@ -80,11 +79,9 @@ class Trainer:
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
         threads = shards_of(run.config, options.threads or 1, options.batch_tokens // ranks.size)
-        if isinstance(ranks, Ranks):
-            self.gradients: ParallelGradients = DistributedGradients(self.model, ranks, threads, options.shards)
+        self.gradients = ParallelGradients(self.model, threads, options.shards, ranks)
+        if ranks is not ALONE:
             run.options = replace(options, shards=self.gradients.shards)  # so the run goes on anywhere to the same bits
-        else:
-            self.gradients = ParallelGradients(self.model, threads, options.shards)
         # Every epoch has as many batches: their number follows from the lengths.
         of_an_epoch = math.ceil(len(self.plan(0)) / options.accumulate)
         self.total_steps = min(options.steps or math.inf, (options.epochs or math.inf) * of_an_epoch)
@@ -119,7 +116,7 @@ class Trainer:
             for shards in group.batches:
                 loss = self.gradients.of(shards, options.label_smoothing, group.tokens)
                 progress.loss_sum = progress.loss_sum + loss
-            if options.clip_norm is not None:
+            if options.clip_norm:
                 optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
             self.optimizer.step()
         progress.learning_rate = self.scheduler.get_last_lr()[0]

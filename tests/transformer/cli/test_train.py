@@ -12,7 +12,7 @@ import pytest
 
 from tests.transformer.commands import SMALL, call, contents, refused
 from transformer.data import TASKS, WordTokenizer, load_tokenizer
-from transformer.training.recipes import RECIPES
+from transformer.training.recipes import RECIPES, model_config, training_options
 
 
 def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
@@ -20,10 +20,10 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
     assert call("train", "--task", task, "--out", tmp_path, "--train-count", 300).exit_code == 130
     [run] = begun
     recipe = RECIPES[task]
-    assert run.options == replace(recipe.options, threads=1)
-    assert run.config == recipe.config(*run.tokenizers)
-    assert run.train_pairs == TASKS[task].pairs("train", 300, recipe.options.seed)
-    assert run.valid_pairs == TASKS[task].pairs("valid", recipe.valid_count, recipe.options.seed)
+    assert run.options == replace(training_options(recipe), threads=1)
+    assert run.config == model_config(recipe, *run.tokenizers)
+    assert run.train_pairs == TASKS[task].pairs("train", 300, run.options.seed)
+    assert run.valid_pairs == TASKS[task].pairs("valid", recipe["valid_count"], run.options.seed)
     assert {tokenizer.kind for tokenizer in run.tokenizers} == {TASKS[task].tokenizer_kind}
     assert (run.device, run.resume, run.progress, run.data["task"]) == ("cpu", False, True, task)
 
@@ -38,8 +38,8 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
     ("--steps 7", {"steps": 7, "epochs": None}),
     ("--epochs 2", {"steps": None, "epochs": 2}),
     ("--epochs 2 --steps 7", {"steps": 7, "epochs": 2}),
-    ("--minutes 1.5", {"minutes": 1.5, "steps": RECIPES["copy"].options.steps}),
-    ("--clip 0 --warmup 9 --metric bleu", {"clip_norm": None, "warmup_steps": 9, "valid_metric": "bleu"}),
+    ("--minutes 1.5", {"minutes": 1.5, "steps": RECIPES["copy"]["steps"]}),
+    ("--clip 0 --warmup 9 --metric bleu", {"clip_norm": 0.0, "warmup_steps": 9, "valid_metric": "bleu"}),
     ("--clip 2.5 --seed 8 --threads 3", {"clip_norm": 2.5, "seed": 8, "threads": 3}),
 ])
 def test_options(begun, tmp_path, arguments, expected):

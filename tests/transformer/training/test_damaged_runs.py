@@ -121,7 +121,7 @@ def test_a_flipped_bit_anywhere_is_found_or_harmless(name, finished, out):
 
 
 FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup_steps": 5, "schedule": "inverse_sqrt",
-             "label_smoothing": 0.0, "clip_norm": None, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
+             "label_smoothing": 0.0, "clip_norm": 0.0, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
              "valid_metric": "bleu"}
 ALLOWED = {"steps": 8, "epochs": 9, "minutes": 5.0, "keep": 2, "valid_every": 3, "valid_sentences": 2, "threads": 2}
 

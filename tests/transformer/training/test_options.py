@@ -18,8 +18,8 @@ REFUSED = [
         "average")],
     *[("threads", value, ValueError, "must be from 1 to 4096") for value in (0, 5000)],
     *[(name, value, ValueError, f"must be positive, got {value}") for value in (0.0, math.nan, math.inf)
-      for name in ("learning_rate", "clip_norm", "minutes")],
-    *[(name, -1, ValueError, ".*got -1") for name in ("warmup_steps", "weight_decay", "seed")],
+      for name in ("learning_rate", "minutes")],
+    *[(name, -1, ValueError, ".*got -1") for name in ("warmup_steps", "clip_norm", "weight_decay", "seed")],
     *[(name, 1, ValueError, r"must be in \[0, 1\), got 1") for name in ("label_smoothing", "adam_beta2")],
     ("seed", 2**64, ValueError, r"must be from 0 to 2\*\*64 - 1"),
     ("schedule", "step", ValueError, "must be wsd or inverse_sqrt or cosine or constant, got 'step'"),

@@ -1,12 +1,11 @@
 """Recipes: one for every task and one for text, whose models fit the data; each task is learnt by its own."""
 
-from dataclasses import replace
 
 import pytest
 
 from transformer.data.tasks import TASKS, get_task
 from transformer.training.loop import train
-from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.recipes import RECIPES, model_config, task_pairs, task_tokenizers, training_options
 
 FIGURES = {"copy": 0.999, "reverse": 0.999, "sort": 0.999, "addition": 0.99, "dates": 0.99}  # of the README
 
@@ -15,7 +14,7 @@ def prepared(name, train_count=300, valid_count=10):
     """A recipe with little data, its pairs and its tokenizers."""
     if name == "dates":
         pytest.importorskip("babel")
-    recipe = replace(RECIPES[name], train_count=train_count, valid_count=valid_count)
+    recipe = RECIPES[name] | {"train_count": train_count, "valid_count": valid_count}
     train_pairs, valid_pairs = task_pairs(name, recipe, seed=1)
     return recipe, train_pairs, valid_pairs, task_tokenizers(get_task(name), train_pairs)
 
@@ -26,7 +25,7 @@ def test_every_pair_fits_the_model(name):
     recipe, train_pairs, valid_pairs, (source, target) = prepared(name, 2000)
     assert train_pairs == get_task(name).pairs("train", 2000, 1)
     assert valid_pairs == get_task(name).pairs("valid", 10, 1)
-    config = recipe.config(source, target)
+    config = model_config(recipe, source, target)
     assert (config.source_vocab_size, config.target_vocab_size) == (len(source.vocabulary), len(target.vocabulary))
     unseen = get_task(name).pairs("test", 500, 1)
     for side, tokenizer in enumerate((source, target)):
@@ -42,8 +41,9 @@ def test_the_recipe_reaches_the_figure(name, tmp_path):
     if name == "dates":
         pytest.importorskip("babel")
     recipe, task = RECIPES[name], get_task(name)
-    train_pairs, valid_pairs = task_pairs(name, recipe, recipe.options.seed)
+    train_pairs, valid_pairs = task_pairs(name, recipe, seed=1)
     tokenizers = task_tokenizers(task, train_pairs)
-    result = train(tmp_path, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, recipe.options)
+    result = train(tmp_path, model_config(recipe, *tokenizers), *tokenizers, train_pairs, valid_pairs,
+                   training_options(recipe))
     report = result.translator.evaluate(*zip(*task.pairs("test", 1000, seed=1), strict=True))
     assert report["exact_match"] >= FIGURES[name]

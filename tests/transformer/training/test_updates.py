@@ -17,7 +17,7 @@ from transformer.training.trainer import Group
 
 def float64_trainer(out, **changes):
     """Without dropout; an update leaves the gradients, and changes nothing."""
-    options = {"clip_norm": None, "label_smoothing": 0.2, **changes}
+    options = {"clip_norm": 0.0, "label_smoothing": 0.2, **changes}
     trainer = runs.new_trainer(out, {"dropout": 0.0}, **options)
     trainer.model.to(dtype=np.float64)
     trainer.optimizer.step = lambda: None
