@@ -97,9 +97,8 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
                 remove(final)
             os.replace(temporary, final)
             sync_folder(final.parent)
-        except OSError:
+        finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            raise
 
 
 # --------------------------------------------------------------------------- reading

@@ -30,7 +30,7 @@ from transformer.training.profiling import StepProfile
 from transformer.training.progress import NOISE, Progress
 from transformer.training.run_folder import RunError, check_new, only_writer, pointed
 from transformer.training.signals import Stopped, stop_request, stopping_at_once
-from transformer.training.threads import decoding_threads, limit_threads, suitable_products
+from transformer.training.threads import decoding_threads, suitable_products
 from transformer.training.trainer import Trainer
 from transformer.training.validation import score
 from transformer.translator import Translator, choose_alpha
@@ -116,7 +116,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         if started is not None:
             started()
         try:
-            with suitable_products(config) if options.threads is None else limit_threads(options.threads):
+            with suitable_products(config, options.threads):
                 fit(trainer, progress, Path(profile) if profile and first else None)
         finally:
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.

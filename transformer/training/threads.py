@@ -81,23 +81,19 @@ def decoding_threads(config: TransformerConfig, threads: int | None, device: str
     if config.d_model > SMALL and device == "cpu":
         with limit_threads(1), parallel.threads(threads or usable_threads()):
             yield
-    elif threads is None:
-        yield  # see `suitable_products`
     else:
-        with limit_threads(threads):
+        with suitable_products(config, threads):
             yield
 
 
 @contextmanager
-def suitable_products(config: TransformerConfig) -> Iterator[None]:
-    """Within the block, matrix products use one thread for a small model; otherwise the BLAS decides (all cores).
+def suitable_products(config: TransformerConfig, threads: int | None = None) -> Iterator[None]:
+    """Within the block, matrix products use `threads` threads; None: one for a small model, else as the BLAS decides.
 
     The threads of a BLAS wait for each other at every product. With small products the wait costs more than the threads
     gain, and much more where another program keeps a core busy. A number from `limit_threads`, or from an environment
-    variable such as OPENBLAS_NUM_THREADS, takes precedence.
+    variable such as OPENBLAS_NUM_THREADS, takes precedence over None.
     """
-    if config.d_model > SMALL or _decided.get() or any(name in os.environ for name in SETTINGS):
+    decided = config.d_model > SMALL or _decided.get() or any(name in os.environ for name in SETTINGS)
+    with nullcontext() if threads is None and decided else limit_threads(threads or 1):
         yield
-    else:
-        with limit_threads(1):
-            yield
