@@ -217,14 +217,11 @@ class Trainer:
 
     def average_checkpoints(self) -> None:
         """End with the average of the weights of the last checkpoints; if that validates better, it is the best."""
-        states, count, progress = list[dict[str, np.ndarray]](), self.options.average, self.progress
-        for name in self.ranks.first(lambda: numbered(self.out)[-count:]):
-            try:
-                states.append(load_run(self.out, name, self.ranks)[1])
-            except RunError as error:
-                note(f"{error}; it is left out of the average")
-        if len(states) < 2:
-            note(f"no average: only {len(states)} of the last {count} checkpoints can be read")
+        names = self.ranks.first(lambda: numbered(self.out)[-self.options.average:])
+        try:
+            states = [load_run(self.out, name, self.ranks)[1] for name in names]
+        except RunError as error:
+            note(f"no average: {error}")
             return
         self.model.load_state_dict({name: np.mean([state[name] for state in states], axis=0, dtype=np.float64)
                                     .astype(array.dtype) for name, array in states[0].items()})
@@ -232,12 +229,12 @@ class Trainer:
         if not self.better(validation):
             note(f"the average of the last {len(states)} checkpoints validates no better, and is not kept")
             return
-        row, name = self._row(validation), f"{progress.step:08d}-average-{len(states)}"
+        row, name = self._row(validation), f"{self.progress.step:08d}-average-{len(states)}"
 
         def keep() -> None:
             save_checkpoint(self.out, name, self.run, self.model.state_dict(), {})
             point(self.out, "best", name)
-            self.log.add(**row, seconds=progress.seconds)
+            self.log.add(**row, seconds=self.progress.seconds)
 
         self.ranks.first(keep)
 
@@ -331,7 +328,7 @@ class Trainer:
         def settle() -> None:
             self.log.read()  # RunError if it cannot be cut
             for pointer, wanted in (("latest", name), ("best", best)):
-                if wanted is not None and pointed(out, pointer) != wanted:
+                if wanted is not None:
                     point(out, pointer, wanted)
             if which == "latest":
                 prune(out, max(options.keep, options.average))
