@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from minigrad.checkpoint import force_to_disk
+
 
 def read_file(path: Path, most: int) -> bytes:
     """The bytes of a file; OSError unless it is a regular file of at most `most` bytes.
@@ -32,10 +34,8 @@ def naming(path: Path) -> Iterator[None]:
 
 def write_synced(path: Path, data: bytes) -> None:
     """Write a file, and force it to the disk."""
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    path.write_bytes(data)
+    force_to_disk(path, os.O_RDWR)
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -64,8 +64,4 @@ def sync_folder(path: Path) -> None:
     """Force the names in a folder to the disk."""
     if os.name == "posix":
         with naming(path):
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            force_to_disk(path, os.O_RDONLY)

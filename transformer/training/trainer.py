@@ -12,6 +12,7 @@ import math
 import time
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -343,31 +344,27 @@ class Trainer:
         It is the one that "best" names; or `name`, if a killed run left the pointer out, or if that one is damaged.
         """
         progress, own = self.progress, self._is_best()
-        pointer, problem, found = self.ranks.first(lambda: self._named_best(name))
-        if found is not None:
-            other = Validation(**found)
-            if not own or self.better(other):
-                progress.best = other
-                return str(pointer)
-        elif not own:
-            if pointer is None and progress.best is None:  # nothing was validated before
-                return None
-            progress.best, progress.improved = self.validate(), True
-            note(f"{problem}{name}, validated anew, is the best now")
-        elif problem:
-            note(f"{problem}{name} is the best now")
+        pointer, found = self.ranks.first(lambda: self._named_best(name))
+        other = Validation(**found) if found else None
+        if other is not None and (not own or self.better(other)):
+            progress.best = other
+            return str(pointer)
+        if own:
+            return name
+        if pointer is None and progress.best is None:  # nothing was validated before
+            return None
+        progress.best, progress.improved = self.validate(), True
+        note(f"the best checkpoint is lost; {name}, validated anew, is the best now")
         return name
 
-    def _named_best(self, name: str) -> tuple[str | None, str, Any]:
-        """What "best" names, what is wrong with that, and else its validation, if it is another than `name`."""
+    def _named_best(self, name: str) -> tuple[str | None, Any]:
+        """What "best" names, and its validation if it is intact and another than `name`."""
         pointer = pointed(self.out, "best")
-        if pointer in (None, name):
-            return pointer, "", None
-        try:
-            best = load_checkpoint(self.out, resolve(self.out, "best"))[0].progress.best
-        except RunError as error:
-            return pointer, f"{one_line(error)}; ", None
-        return pointer, "", best and asdict(best)
+        if pointer not in (None, name):
+            with suppress(RunError):
+                best = load_checkpoint(self.out, resolve(self.out, "best"))[0].progress.best
+                return pointer, best and asdict(best)
+        return pointer, None
 
 
 def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:

@@ -40,22 +40,18 @@ def test_the_latest_checkpoint_alone_has_the_moments(whole):
     assert [path.parent.name for path in whole.glob("checkpoints/*/optimizer.safetensors")] == ["00000014"]
 
 
-@pytest.mark.parametrize(("name", "damaged"), [("00000004", "latest and best"), ("00000004", "every later one"),
-                                               ("00000012", "latest"), ("00000012", "none")])
+@pytest.mark.parametrize(("name", "damaged"), [("00000004", ["00000014", "best"]), ("00000004", NAMES[1:]),
+                                               ("00000012", ["00000014"]), ("00000012", [])])
 def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, monkeypatch, capsys):
     """Whose moments the latest alone has. The best checkpoint, a later one, stays while it is intact."""
-    best, began = pointed(copy, "best"), []
-    weights = runs.bits(load_run(copy, name)[1])
-    make = Trainer.groups
+    weights, began, make = runs.bits(load_run(copy, name)[1]), [], Trainer.groups
 
     def groups(trainer):
         began.append(runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}))
         return make(trainer)
 
     monkeypatch.setattr(Trainer, "groups", groups)
-    later = [other for other in checkpoint_names(copy) if other > name]
-    damage(copy, *{"latest": ["00000014"], "latest and best": {"00000014", best}, "every later one": later,
-                   "none": []}[damaged])
+    damage(copy, *{pointed(copy, "best") if other == "best" else other for other in damaged})
     runs.run(copy, resume=name, **KEPT)
     assert began == [weights]
     assert "has no state of the optimizer" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 import errno
 import shutil
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -26,10 +26,8 @@ def test_a_second_training_in_the_folder_is_refused(tmp_path, monkeypatch):
 
     def disturb(trainer):
         monkeypatch.undo()
-        for resume in (False, True):
-            thread = threading.Thread(target=begin, args=(resume,))
-            thread.start()
-            thread.join()
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(begin, (False, True)))
 
     runs.after_update(monkeypatch, disturb)
     runs.run(tmp_path / "run")

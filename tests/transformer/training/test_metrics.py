@@ -66,7 +66,6 @@ def test_mistakes_are_named(monkeypatch):
         token_accuracy(["a"], [[]])
     for name in ("sacrebleu", "sacrebleu.metrics"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"'sacrebleu'.*\[data\]"):
-        bleu(["a"], ["a"])
-    with pytest.raises(ImportError, match="chrF needs"):
-        chrf(["a"], ["a"])
+    for metric in (bleu, chrf):
+        with pytest.raises(ImportError, match=r"\[data\]"):
+            metric(["a"], ["a"])

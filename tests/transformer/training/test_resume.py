@@ -1,17 +1,10 @@
 """A run that is stopped and goes on ends as one that was never stopped: the same bits, but for the time it took."""
 
 import signal
-import subprocess
-import sys
 import threading
-import time
 from contextlib import contextmanager
-from pathlib import Path
 
-import numpy as np
 import pytest
-
-import minigrad
 
 from tests.transformer import runs
 from transformer.data.parallel_text import ParallelText
@@ -20,8 +13,6 @@ from transformer.training.checkpoints import NUMERICS, load_run
 from transformer.training.log import Log
 from transformer.training.run_folder import is_run
 from transformer.training.trainer import Trainer
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -118,73 +109,9 @@ def test_ctrl_c_before_the_first_update_leaves_no_checkpoint(tmp_path, monkeypat
     assert not is_run(tmp_path)
 
 
-def test_a_second_ctrl_c_interrupts_at_once(tmp_path, monkeypatch):
-    def press(trainer):
-        signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
-        pytest.fail("the second one did not interrupt")
-
-    handler = signal.getsignal(signal.SIGINT)
-    runs.after_update(monkeypatch, press)
-    with pytest.raises(KeyboardInterrupt):
-        runs.run(tmp_path)
-    assert not is_run(tmp_path)
-    assert signal.getsignal(signal.SIGINT) is handler
-
-
 def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
     results = []
     thread = threading.Thread(target=lambda: results.append(runs.run(tmp_path, steps=1)))
     thread.start()
     thread.join()
     assert results[0].progress.step == 1
-
-
-def test_each_step_draws_the_dropout_it_would_have_drawn(tmp_path, monkeypatch):
-    """Keys are (seed, step, call): after a resume they go on with the step, not from the start."""
-    states = []
-    runs.after_update(monkeypatch, lambda trainer: states.append(minigrad.random.get_state()))
-    runs.interrupted(tmp_path, 3, steps=6)
-    runs.run(tmp_path, resume=True, steps=6)
-    calls = states[0]["call"]
-    assert calls > 0, "two batches in every update, so as many calls"
-    assert [(state["seed"], state["step"], state["call"]) for state in states] == [(1, n, calls) for n in range(6)]
-
-
-CHILD = """
-import sys
-from pathlib import Path
-import pytest
-from tests.transformer import runs
-from transformer.training.log import Log
-from transformer.training.run_folder import is_run
-from transformer.training.trainer import Trainer
-
-with pytest.MonkeyPatch.context() as patch:
-    runs.after_update(patch, lambda trainer: print(trainer.progress.step, flush=True))
-    out = Path(sys.argv[1])
-    runs.run(out, resume=is_run(out), **eval(sys.argv[2]))
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
-def test_kill_9_at_random_moments(kills, tmp_path):
-    """A checkpoint at every step, so that most kills come while one is written."""
-    changes = {"valid_every": 1, "valid_sentences": 1}
-    runs.run(tmp_path / "whole", **changes)
-    out = tmp_path / "killed"
-    for delay in np.random.default_rng(5).uniform(0, 0.25, size=kills):
-        with subprocess.Popen([sys.executable, "-c", CHILD, str(out), repr(changes)], cwd=ROOT, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-            process.stdout.readline()
-            time.sleep(delay)
-            process.kill()
-        if is_run(out):
-            steps = [load_run(out, which)[0].progress.step for which in ("latest", "best")]
-            assert steps[0] >= steps[1]
-    runs.run(out, resume=is_run(out), **changes)
-    found = runs.contents(out)
-    assert found == runs.contents(tmp_path / "whole")
-    names = {path.name for path in (out / "checkpoints").iterdir()}
-    assert names == {*found["numbered"], found["best"]}, "what the kills left behind is gone"

@@ -4,7 +4,7 @@ import ctypes
 import os
 import platform
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -18,7 +18,6 @@ from transformer.training.threads import (
     SETTINGS,
     decoding_threads,
     limit_threads,
-    shards_of,
     suitable_products,
     suitable_threads,
     usable_threads,
@@ -57,20 +56,17 @@ def test_the_cores_of_this_process_at_most_eight_unless_a_variable_says_how_many
 
 
 def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypatch):
-    cores(monkeypatch, 4)
-    assert suitable_threads(SMALL, 100_000) == 1
-    assert [suitable_threads(LARGE, tokens) for tokens in (100, 512, 1000, 2048)] == [1, 2, 3, 4]
-    assert [shards_of(model, threads, 1000) for model in (SMALL, LARGE) for threads in (1, 3)] == [1, 1, 1, 3]
-    assert [shards_of(LARGE, 3, tokens) for tokens in (100, 256, 600, 5000)] == [1, 1, 2, 3]
+    cores(monkeypatch, 3)
+    tokens = (100, 256, 600, 5000)
+    assert [suitable_threads(SMALL, count) for count in tokens] == [1, 1, 1, 1]
+    assert [suitable_threads(LARGE, count) for count in tokens] == [1, 1, 2, 3]
 
 
 def test_products_of_a_small_model_have_one_thread_unless_somebody_decided(monkeypatch):
-    with suitable_products(LARGE):
-        assert counts() == {2}
-    with suitable_products(SMALL):
-        assert counts() == {1}
-    with limit_threads(2), suitable_products(SMALL):
-        assert counts() == {2}
+    for decided, model, threads, expected in ((nullcontext(), LARGE, None, 2), (nullcontext(), SMALL, None, 1),
+                                              (limit_threads(2), SMALL, None, 2), (nullcontext(), LARGE, 1, 1)):
+        with decided, suitable_products(model, threads):
+            assert counts() == {expected}
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
     with suitable_products(SMALL):
         assert counts() == {2}
