@@ -73,7 +73,7 @@ class Run:
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"],
-                   TrainingOptions.from_json(values["training"]), Progress.from_json(values["progress"]),
+                   TrainingOptions(**values["training"]), Progress.from_json(values["progress"]),
                    values["numerics"])
 
 

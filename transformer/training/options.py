@@ -109,14 +109,6 @@ class TrainingOptions:
         """A dictionary of JSON values."""
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `to_json`; ValueError names unknown entries."""
-        unknown = sorted(set(values) - {f.name for f in fields(cls)})
-        if unknown:
-            raise ValueError(f"the training options have unknown entries: {', '.join(unknown)}")
-        return cls(**values)
-
     def changed_from(self, earlier: Self) -> list[str]:
         """The options that differ from an earlier run's, though a resumed run may not change them."""
         fixed = [f.name for f in fields(self) if f.name not in self.MAY_CHANGE]

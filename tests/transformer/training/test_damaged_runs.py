@@ -61,7 +61,7 @@ DAMAGES = {
     "byte of run.json flipped": (RUN, lambda path: path.write_text(path.read_text().replace('"step": 6', '"step": 7')),
                                  "do not belong together"),
     "options of another version": (RUN, lambda path: runs.edit_json(path, training={"epoch": 1}),
-                                   "unknown entries"),
+                                   "unexpected keyword"),
     "another format": (RUN, lambda path: runs.edit_json(path, format=99), "has format 99, this version reads format 2"),
     "no run.json": (RUN, lambda path: path.unlink(), "cannot be read: .*run.json"),
     "weights of another shape": (MODEL, lambda path: edit(path, other_shape), "cannot be used: .* shape"),
