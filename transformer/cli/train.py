@@ -142,7 +142,7 @@ def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing
     else:
         averaged = result.kept.partition("-average-")[2]
         average = f", the average of the last {averaged} checkpoints" if averaged else ""
-        click.echo(f"{length}; kept {result.kept}{average}: {result.progress.best.describe(options.valid_metric)}")
+        click.echo(f"{length}; kept {result.kept}{average}: {result.best.describe(options.valid_metric)}")
         if result.by_alpha:
             scores = ", ".join(f"{bleu:.2f} at {alpha:g}" for alpha, bleu in result.by_alpha.items())
             click.echo(f"with --beam 4 BLEU {scores}; {result.translator.alpha:g} is this run's default of --alpha now")

@@ -27,7 +27,7 @@ from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar
 from transformer.training.options import TrainingOptions
 from transformer.training.profiling import StepProfile
-from transformer.training.progress import NOISE, Progress
+from transformer.training.progress import NOISE, Progress, Validation
 from transformer.training.run_folder import RunError, check_new, only_writer, pointed
 from transformer.training.signals import Stopped, stop_request, stopping_at_once
 from transformer.training.threads import decoding_threads, suitable_products
@@ -48,13 +48,15 @@ class TrainingResult:
     """How a run ended: its folder, the model with the best weights, and the progress.
 
     Attributes:
-        kept: the name of the checkpoint with the best weights; the progress has their validation.
+        kept: the name of the checkpoint with the best weights.
+        best: the validation of these.
         by_alpha: the BLEU of a beam of 4 on validation sentences for each `ALPHAS`, where that was to be chosen.
     """
 
     out: Path
     translator: Translator
     kept: str
+    best: Validation
     progress: Progress
     by_alpha: dict[float, float]
 
@@ -126,7 +128,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         kept = ranks.first(lambda: pointed(out, "best") or "")
         translator = Translator.load(out, device, ranks=ranks)
         by_alpha = _choose_alpha(translator, valid_pairs, options, out, ranks) if options.valid_metric == "bleu" else {}
-    return TrainingResult(out, translator, kept, run.progress, by_alpha)
+    best = run.progress.best or Validation(math.inf, 0.0)
+    return TrainingResult(out, translator, kept, best, run.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:

@@ -123,7 +123,7 @@ class ParallelGradients:
         """As a call, for a batch that `divide` has divided."""
         def loss_of(shard: Any, receive: Any = None) -> Any:
             """The forward and the backward."""
-            loss = self.model.loss(*shard, label_smoothing, reduction="sum")
+            loss = self.model.loss(shard.source, shard.labels, label_smoothing, reduction="sum")
             backward(loss / denominator, receive=receive)
             with on_device_of(loss.data):
                 return loss.data.astype(np.float64)

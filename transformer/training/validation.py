@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from transformer.data.parallel_text import Pair, Pairs, first_of_each
@@ -24,18 +24,18 @@ class Sample(NamedTuple):
         return "\n".join(f"    {name:10}{shortened(text, 160)}" for name, text in self._asdict().items())
 
 
-def score(translator: Translator, pairs: Sequence[Pair], options: TrainingOptions, ranks: Alone = ALONE,
+def score(translator: Translator, pairs: Pairs, options: TrainingOptions, ranks: Alone = ALONE,
           beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
     """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
 
     Each source is translated once, and compared with the first of its targets. The `ranks` divide the work, and all
     have the result. Modes, random state and gradients stay as they are.
     """
-    pairs = spread(first_of_each(pairs), options.valid_sentences)
-    batch_size = max(1, min(64, len(pairs)) // beam)  # a beam has the memory of greedy decoding
-    found = translator.translate([source for source, _ in pairs], beam, 1, batch_size, alpha=alpha, ranks=ranks)
+    decoded: list[Pair] = spread(first_of_each(pairs), options.valid_sentences)
+    batch_size = max(1, min(64, len(decoded)) // beam)  # a beam has the memory of greedy decoding
+    found = translator.translate([source for source, _ in decoded], beam, 1, batch_size, alpha=alpha, ranks=ranks)
     samples = [Sample(source, translator.as_decoded(target), best.text)
-               for (source, target), [best] in zip(pairs, found, strict=True)]
+               for (source, target), [best] in zip(decoded, found, strict=True)]
     _, references, outputs = zip(*samples, strict=True)
     if options.valid_metric == "exact_match":
         return exact_match(outputs, references), samples

@@ -51,7 +51,7 @@ def validating(monkeypatch, *metrics):
 def test_an_equal_validation_is_not_better(tmp_path, monkeypatch):
     validating(monkeypatch, 0.1, 0.3, 0.2, 0.4, 0.4, 0.3)
     result = runs.run(tmp_path, steps=6, valid_every=1)
-    assert (result.progress.best.metric, result.kept) == (0.4, "00000004")
+    assert (result.best.metric, result.kept) == (0.4, "00000004")
     assert (pointed(tmp_path, "best"), pointed(tmp_path, "latest")) == ("00000004", "00000006")
 
 
@@ -80,14 +80,14 @@ def test_averaging_the_last_checkpoints(better, tmp_path, monkeypatch):
     for key, array in best.items():
         expected = np.mean(np.array([s[key] for s in states], np.float64), axis=0) if better else states[1][key]
         np.testing.assert_allclose(array, expected, rtol=1e-6, atol=1e-9)
-    assert result.progress.best.metric == (0.6 if better else 0.5)
-    assert load_run(tmp_path, name)[0].progress.best.metric == result.progress.best.metric
+    assert result.best.metric == (0.6 if better else 0.5)
+    assert load_run(tmp_path, name)[0].progress.best.metric == result.best.metric
     assert any((states[2][key] != array).any() for key, array in best.items())
     translator = Translator.load(tmp_path)
     assert runs.bits({k: v.numpy() for k, v in translator.model.state_dict().items()}) == runs.bits(best)
     validating(monkeypatch, 0.45)
     longer = runs.run(tmp_path, resume=True, steps=5, valid_every=1, schedule="constant")
-    assert (longer.kept, longer.progress.best) == (name, result.progress.best), "a longer run has to beat the best"
+    assert (longer.kept, longer.best) == (name, result.best), "a longer run has to beat the best"
 
 
 TOO_LONG = [(" ".join("abcdefghijabcdef"), "a"), ("a", " ".join("abcdefghijabcdef"))]  # 16 and end-of-sentence
