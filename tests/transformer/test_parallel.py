@@ -234,17 +234,6 @@ def test_a_model_on_a_gpu_has_one_thread(stand_in):
 # ----------------------------------------------------------------- in training
 
 
-def test_a_run_with_threads_resumes_to_the_same_bits(tmp_path):
-    """Dropout on, two batches in an update: as one that was never stopped, and not as a run with one thread."""
-    runs.run(tmp_path / "whole", threads=2)
-    whole = runs.contents(tmp_path / "whole")
-    runs.interrupted(tmp_path / "resumed", 6, threads=2)
-    runs.run(tmp_path / "resumed", resume=True, threads=2)
-    assert runs.contents(tmp_path / "resumed") == whole
-    runs.run(tmp_path / "one")
-    assert runs.contents(tmp_path / "one")["latest model"] != whole["latest model"]
-
-
 def test_an_update_that_is_interrupted_leaves_the_model_and_no_thread(tmp_path, monkeypatch):
     """As by a second Ctrl-C, when the first gradients are there."""
     trainer = runs.new_trainer(tmp_path, threads=2)

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from transformer.training.files import replace_file
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar
 from transformer.training.options import TrainingOptions
-from transformer.training.profiling import StepProfile
+from transformer.training.profiling import step_profiles
 from transformer.training.progress import NOISE, Progress, Validation
 from transformer.training.run_folder import RunError, check_new, only_writer, pointed
 from transformer.training.signals import Stopped, stop_request, stopping_at_once
@@ -144,7 +144,8 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     trainer.model.train()
     with (_in_one_line(trainer), trainer.gradients, stop_request() as stop,
           progress_bar(trainer.total_steps, progress.step, messages, show_progress and first) as bar,
-          StepProfile(trainer.model, profile, messages) as profiling):
+          closing(step_profiles(trainer.model, profile, messages)) as profiles):
+        measuring: Any = None
         groups = trainer.groups()
         group = next(groups)
         while True:
@@ -159,7 +160,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                     trainer.save()
                 raise Stopped(signal)
             if due and progress.step != progress.validated:
-                with profiling.paused(), span("validation"):
+                with measuring.pause() if measuring else nullcontext(), span("validation"):
                     validation = trainer.validate_and_save()
                 said = [f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", *trainer.samples]
                 messages.say("\n".join(map(str, said)))
@@ -169,7 +170,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 return
             else:
                 start = time.perf_counter()
-                profiling.step()
+                measuring = next(profiles)
                 with span("update"):
                     trainer.update(group)
                     group = next(groups)  # which the host prepares while a GPU computes

@@ -24,18 +24,6 @@ def test_the_next_group_is_prepared_before_anybody_waits(stand_in, tmp_path, mon
     assert order[place - 2:place] == [("update", REPORT_EVERY), ("prepared", REPORT_EVERY + 1)]
 
 
-@pytest.mark.parametrize("step", [3, 5])
-def test_what_was_prepared_and_not_used_leaves_no_trace(step, stand_in, tmp_path):
-    """Update 3 ends an epoch. The position of a checkpoint is that after the last update, prepared or not."""
-    options = {"device": "cuda", "steps": 7, "valid_sentences": 1}
-    runs.run(tmp_path / "whole", **options)
-    out = runs.interrupted(tmp_path / "parts", step, **options)
-    progress = runs.load_run(out, "latest")[0].progress
-    assert (progress.step, progress.epoch, progress.batch) == (step, *{3: (1, 0), 5: (1, 4)}[step])
-    runs.run(out, resume=True, **options)
-    assert runs.contents(out) == runs.contents(tmp_path / "whole")
-
-
 class Ended(Exception):
     """The validation is next: what it waits for is no part of an update."""
 

@@ -31,26 +31,41 @@ def pressed_before():
     yield request
 
 
-@pytest.mark.parametrize("step", [1, 3, 4, 14])
-def test_ctrl_c_and_resume_give_the_same_bits(step, whole, tmp_path):
-    """In the middle and at the end of an epoch, before and at a validation, at the last update."""
-    runs.interrupted(tmp_path, step)
-    assert load_run(tmp_path, "latest")[0].progress.step == step
-    runs.run(tmp_path, resume=True)
-    assert runs.contents(tmp_path) == whole
+def threads(monkeypatch, folder, request):
+    """A batch is divided over two, however small the model."""
+    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
+    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
+    return {"threads": 2}
 
 
-@pytest.mark.parametrize("step", [1, 4, 9])
-def test_data_that_does_not_fit_gives_the_same_bits(step, tmp_path, monkeypatch):
-    """Its token ids lie in a file."""
+def text_in_a_file(monkeypatch, folder, request):
+    """As do its token ids, which do not fit into memory."""
     for name, texts in zip(("source", "target"), zip(*runs.PAIRS, strict=True), strict=True):
-        (tmp_path / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    loaded = runs.contents(runs.run(tmp_path / "loaded").out)
+        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     monkeypatch.setattr("transformer.data.examples.HELD", 0)
-    changes = {"train_pairs": ParallelText(tmp_path / "source", tmp_path / "target")}
-    out = runs.interrupted(tmp_path / "read", step, **changes)
+    return {"train_pairs": ParallelText(folder / "source", folder / "target")}
+
+
+def gpu(monkeypatch, folder, request):
+    """Where the next batches are prepared ahead; those that are not used leave no trace."""
+    request.getfixturevalue("stand_in")
+    return {"device": "cuda"}
+
+
+@pytest.mark.parametrize(("way", "step"), [(None, 1), (None, 3), (None, 4), (None, 14), (threads, 6), (gpu, 3),
+                                           (gpu, 5), (text_in_a_file, 1), (text_in_a_file, 9)])
+def test_ctrl_c_and_resume_give_the_same_bits(way, step, whole, tmp_path, monkeypatch, request):
+    """In the middle and at the end of an epoch, before and at a validation, at the last update."""
+    changes = way(monkeypatch, tmp_path, request) if way else {}
+    if way in (threads, gpu):
+        in_one_go = runs.contents(runs.run(tmp_path / "whole", **changes).out)
+        assert in_one_go["latest model"] != whole["latest model"] or way is gpu
+        whole = in_one_go
+    out = runs.interrupted(tmp_path / "run", step, **changes)
+    progress = load_run(out, "latest")[0].progress
+    assert (progress.step, progress.epoch, progress.batch) == (step, step // 3, 2 * (step % 3))
     runs.run(out, resume=True, **changes)
-    assert runs.contents(out) == loaded
+    assert runs.contents(out) == whole
 
 
 @pytest.mark.parametrize("step", [8, 9])

@@ -56,6 +56,11 @@ def test_one_that_is_ignored_or_has_a_handler_of_the_program_stays_so(handler, t
         signal.signal(signal.SIGTERM, before)
 
 
+def test_a_request_is_heeded_at_the_end_of_the_block():
+    with pytest.raises(Stopped), stop_request():
+        signal.raise_signal(signal.SIGTERM)
+
+
 @pytest.mark.parametrize(("later", "number"), [(0, signal.SIGINT), (signals.TWICE + 1, signal.SIGTERM)])
 def test_one_signal_may_come_twice_and_a_second_one_interrupts(later, number, monkeypatch):
     """As from `timeout`, which sends SIGTERM to a process and to its group."""
