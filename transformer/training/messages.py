@@ -62,14 +62,9 @@ class Messages:
             return bool(self.stream.isatty())
         return False
 
-    def fileno(self) -> int:
-        """The descriptor of the stream; OSError if it has none."""
-        return int(self.stream.fileno())
-
-    @property
-    def encoding(self) -> str:
-        """The encoding of the stream."""
-        return getattr(self.stream, "encoding", None) or "utf-8"
+    def __getattr__(self, name: str) -> Any:
+        """What else the stream has, such as its descriptor and its encoding."""
+        return getattr(self.stream, name)
 
     def _attempt(self, method: str, *arguments: Any) -> None:
         try:

@@ -61,18 +61,20 @@ class Trainer:
         total_steps: the number of updates of the whole run; infinite if the options limit neither steps nor epochs.
         latest: the checkpoint that was saved or restored last.
         samples: three of the sentences behind the last validation, the same ones every time.
+        train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
 
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
                  ranks: Alone = ALONE) -> None:
         self.out, self.run, self.ranks, self.options = out, run, ranks, run.options
         options, self.log, self.latest, self.samples = run.options, Log(out / "log.csv"), "", list[Sample]()
+        self.train_loss = math.nan
         if options.valid_metric == "bleu":
             # fail here, before the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
         self.examples = encode(train_pairs, "training", run)
         self.valid_pairs = list(valid_pairs)
-        self.train_sample = spread(train_pairs, min(len(valid_pairs), 1000))  # for a loss like that of validation
+        self.train_sample = spread(train_pairs, min(len(valid_pairs), 1000))
         checksum = encode(valid_pairs, "validation", run, self.examples.checksum).checksum
         self.progress = run.progress = Progress(data_checksum=checksum)
         minigrad.manual_seed(options.seed)
@@ -175,7 +177,8 @@ class Trainer:
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now; modes, random state and gradients stay as they are."""
         translator, options = self.translator(), self.options
-        loss = translator.loss(self.valid_pairs, options.batch_tokens, self.ranks)
+        loss, self.train_loss = (translator.loss(pairs, options.batch_tokens, self.ranks)
+                                 for pairs in (self.valid_pairs, self.train_sample))
         metric, samples = score(translator, self.valid_pairs, options, self.ranks)
         self.samples = spread(samples, 3)
         return Validation(loss, metric)
@@ -193,21 +196,18 @@ class Trainer:
         self.read_loss()
         validation = self.validate()
         progress.improved = self.better(validation)
-        row = self._row(validation)
-        progress.validated, progress.loss_sum, progress.loss_tokens = progress.step, 0.0, 0
         progress.seconds += time.perf_counter() - start
         self.ranks.compare(weights=self._checksum_of_weights)
-        self.ranks.first(lambda: self.log.add(**row, seconds=progress.seconds))
+        self.ranks.first(lambda: self._add_to_log(validation))
+        progress.validated, progress.loss_sum, progress.loss_tokens = progress.step, 0.0, 0
         self.save()
         return validation
 
-    def _row(self, validation: Validation) -> dict[str, Any]:
-        """What the log has of a validation, but for the seconds."""
+    def _add_to_log(self, validation: Validation) -> None:
         progress = self.progress
-        train_loss = self.translator().loss(self.train_sample, self.options.batch_tokens, self.ranks)
-        return {"step": progress.step, "epoch": progress.epoch, "objective": progress.mean_loss,
-                "train_loss": train_loss, "valid_loss": validation.loss, "metric": validation.metric,
-                "learning_rate": progress.learning_rate, "tokens": progress.tokens}
+        self.log.add(step=progress.step, epoch=progress.epoch, objective=progress.mean_loss, train_loss=self.train_loss,
+                     valid_loss=validation.loss, metric=validation.metric, learning_rate=progress.learning_rate,
+                     tokens=progress.tokens, seconds=progress.seconds)
 
     def _checksum_of_weights(self) -> int:
         """A checksum that is the same on all ranks, as long as every one makes the same updates."""
@@ -230,12 +230,12 @@ class Trainer:
         if not self.better(validation):
             note(f"the average of the last {len(states)} checkpoints validates no better, and is not kept")
             return
-        row, name = self._row(validation), f"{self.progress.step:08d}-average-{len(states)}"
+        name = f"{self.progress.step:08d}-average-{len(states)}"
 
         def keep() -> None:
             save_checkpoint(self.out, name, self.run, self.model.state_dict(), {})
             point(self.out, "best", name)
-            self.log.add(**row, seconds=self.progress.seconds)
+            self._add_to_log(validation)
 
         self.ranks.first(keep)
 
