@@ -40,20 +40,24 @@ def options(**changes):
     return TrainingOptions(**{**values, **changes})
 
 
-def run(out, resume=False, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", **changes):
+def run(out, resume=False, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", tokenizers=TOKENIZERS,
+        **changes):
     """Train in `out` without drawing curves; `changes` are of the options."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Log, "draw", lambda self, metric: None)
-        return train(out, config(**(model or {})), *TOKENIZERS, train_pairs, valid_pairs, options(**changes),
+        return train(out, config(**(model or {})), *tokenizers, train_pairs, valid_pairs, options(**changes),
                      device=device, resume=resume, progress=False)
 
 
-def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", **changes):
-    """A trainer that made no step yet; its log is begun."""
+def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", resume=None, **changes):
+    """A trainer that made no step yet, and whose log is begun; or that goes on from the checkpoint `resume`."""
     out.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes)), train_pairs,
                       valid_pairs, device)
-    trainer.log.cut_after(0)
+    if resume:
+        trainer.restore(resume)
+    else:
+        trainer.log.cut_after(0)
     return trainer
 
 

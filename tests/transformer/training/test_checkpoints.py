@@ -92,23 +92,13 @@ def broken_at(n, error, action):
 
 
 def small_trainer(out, **changes):
-    """Little to train and little to write."""
-    model = {"d_model": 4, "num_heads": 1, "d_ff": 4}
-    return runs.new_trainer(out, model, runs.PAIRS[:4], runs.VALID[:1], **{"valid_sentences": 1, **changes})
+    """Little to train and little to write; it goes on from the latest checkpoint, if there is one."""
+    return runs.new_trainer(out, {"d_model": 4, "num_heads": 1, "d_ff": 4}, runs.PAIRS[:4], runs.VALID[:1],
+                            resume="latest" * is_run(out), **{"valid_sentences": 1, **changes})
 
 
 def updated(trainer):
     trainer.update(next(trainer.groups()))
-    return trainer
-
-
-def moved(trainer, out):
-    """The trainer, in another folder, whose checkpoint it goes on from if there is one."""
-    trainer.out, trainer.log = out, Log(out / "log.csv")
-    if is_run(out):
-        trainer.restore()
-    else:
-        trainer.log.cut_after(0)
     return trainer
 
 
@@ -120,20 +110,19 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
     for _ in range(checkpoints_before):
         updated(trainer).validate_and_save()
     whole = shutil.copytree(original, tmp_path / "whole")
-    trainer.out, trainer.log = whole, Log(whole / "log.csv")
-    updated(trainer).validate_and_save()
+    updated(small_trainer(whole)).validate_and_save()
     expected = runs.contents(whole)
     assert expected["best"] == expected["latest"] == f"{checkpoints_before + 1:08d}", "each was better than the last"
     for moment in range(1, 99):
         out = shutil.copytree(original, tmp_path / "killed")
-        trainer = updated(moved(small_trainer(tmp_path / "other"), out))
+        trainer = updated(small_trainer(out))
         killed = broken_at(moment, Killed(), trainer.validate_and_save)
         if is_run(out):
             steps = [load_run(out, which)[0].progress.step for which in ("latest", "best")]
             assert all(checkpoints_before <= step <= checkpoints_before + 1 for step in steps), moment
         else:
             assert checkpoints_before == 0
-        trainer = moved(small_trainer(tmp_path / "other"), out)
+        trainer = small_trainer(out)
         if trainer.progress.step == checkpoints_before:
             updated(trainer).validate_and_save()
         assert runs.contents(out) == expected, moment
@@ -150,7 +139,7 @@ def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
     original = tmp_path / "original"
     updated(small_trainer(original, steps=2)).validate_and_save()
     for n in range(1, 99, 2):
-        trainer = moved(small_trainer(tmp_path / "other", steps=2), shutil.copytree(original, tmp_path / "full"))
+        trainer = small_trainer(shutil.copytree(original, tmp_path / "full"), steps=2)
         code = (errno.ENOSPC, errno.EIO)[n // 2 % 2]
         error = broken_at(n, OSError(code, os.strerror(code)), partial(fit, trainer, show_progress=False))
         if error is None:

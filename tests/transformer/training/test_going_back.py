@@ -6,7 +6,6 @@ import pytest
 
 from tests.transformer import runs
 from transformer.training.checkpoints import check, load_run
-from transformer.training.log import Log
 from transformer.training.progress import Validation
 from transformer.training.run_folder import RunError, checkpoint_names, pointed
 from transformer.training.trainer import Trainer
@@ -62,28 +61,20 @@ def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damag
 def test_going_back_moves_the_pointers_and_cuts_the_log_and_no_more(copy):
     best = pointed(copy, "best")
     names = checkpoint_names(copy)
-    trainer = restored(copy, "00000008")
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
     assert (pointed(copy, "latest"), pointed(copy, "best")) == ("00000008", best)
     assert checkpoint_names(copy) == names, "later ones are there until the run saves"
     assert [int(row["step"]) for row in trainer.log.rows()] == [4, 8]
 
 
-def restored(out, name):
-    """A trainer in the folder, which restored that checkpoint."""
-    trainer = runs.new_trainer(out.parent / "other", **KEPT)
-    trainer.out, trainer.log = out, Log(out / "log.csv")
-    trainer.restore(name)
-    return trainer
-
-
 def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(copy, capsys):
     """It was not the best in its time, so that the validation which it holds is not its own."""
-    trainer = restored(copy, "00000008")
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
     own, trainer.progress.best, trainer.latest = trainer.validate(), Validation(0.1, 0.99), None
     trainer.progress.improved = False
     trainer.save()
     shutil.rmtree(copy / "checkpoints" / pointed(copy, "best"))
-    trainer = restored(copy, "00000008")
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
     assert pointed(copy, "best") == "00000008"
     assert trainer.progress.best == own
     assert trainer.progress.improved

@@ -10,25 +10,20 @@ from transformer.training.recipes import RECIPES, model_config, task_pairs, task
 FIGURES = {"copy": 0.999, "reverse": 0.999, "sort": 0.999, "addition": 0.99, "dates": 0.99}  # of the README
 
 
-def prepared(name, train_count=300, valid_count=10):
-    """A recipe with little data, its pairs and its tokenizers."""
-    if name == "dates":
-        pytest.importorskip("babel")
-    recipe = RECIPES[name] | {"train_count": train_count, "valid_count": valid_count}
-    train_pairs, valid_pairs = task_pairs(name, recipe, seed=1)
-    return recipe, train_pairs, valid_pairs, task_tokenizers(get_task(name), train_pairs)
-
-
 @pytest.mark.parametrize("name", TASKS)
 def test_every_pair_fits_the_model(name):
     """The longest that can be generated, and unseen pairs have no unknown symbol."""
-    recipe, train_pairs, valid_pairs, (source, target) = prepared(name, 2000)
-    assert train_pairs == get_task(name).pairs("train", 2000, 1)
-    assert valid_pairs == get_task(name).pairs("valid", 10, 1)
-    config = model_config(recipe, source, target)
-    assert (config.source_vocab_size, config.target_vocab_size) == (len(source.vocabulary), len(target.vocabulary))
-    unseen = get_task(name).pairs("test", 500, 1)
-    for side, tokenizer in enumerate((source, target)):
+    if name == "dates":
+        pytest.importorskip("babel")
+    task, recipe = get_task(name), RECIPES[name] | {"train_count": 2000, "valid_count": 10}
+    train_pairs, valid_pairs = task_pairs(name, recipe, seed=1)
+    assert train_pairs == task.pairs("train", 2000, 1)
+    assert valid_pairs == task.pairs("valid", 10, 1)
+    tokenizers, unseen = task_tokenizers(task, train_pairs), task.pairs("test", 500, 1)
+    config = model_config(recipe, *tokenizers)
+    sizes = config.source_vocab_size, config.target_vocab_size
+    assert sizes == tuple(len(tokenizer.vocabulary) for tokenizer in tokenizers)
+    for side, tokenizer in enumerate(tokenizers):
         assert max(len(tokenizer.encode(pair[side])) + 1 for pair in [*train_pairs, *unseen]) <= config.max_length
         assert all(tokenizer.decode(tokenizer.encode(pair[side])) == pair[side] for pair in unseen)
 
