@@ -42,24 +42,23 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
 def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
     """Of all updates since the line before: checked against the model's own loss, before each update."""
     trainer = runs.new_trainer(tmp_path, {"dropout": 0.0}, label_smoothing=0.0, steps=4, valid_every=2)
-    sums, tokens = [], []
-    update = trainer.update
+    sums, tokens, update = [], [], trainer.update
 
     def recording(group):
+        shards = [shard for batch in group.batches for shard in batch]
         with minigrad.no_grad():
-            sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for shards in group.batches
-                            for shard in shards))
-        tokens.append(sum(np.count_nonzero(shard.labels) for shards in group.batches for shard in shards))
+            sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for shard in shards))
+        tokens.append(sum(np.count_nonzero(shard.labels) for shard in shards))
         update(group)
 
     trainer.update = recording
     fit(trainer, show_progress=False)
-    rows = trainer.log.rows()
-    assert float(rows[-1]["train_loss"]) == pytest.approx(
+    first, last = trainer.log.rows()
+    assert [int(row["tokens"]) for row in (first, last)] == [sum(tokens[:2]), sum(tokens)]
+    assert float(first["objective"]) == pytest.approx(sum(sums[:2]) / sum(tokens[:2]), rel=1e-5)
+    assert float(last["objective"]) == pytest.approx(sum(sums[2:]) / sum(tokens[2:]), rel=1e-5)
+    assert float(last["train_loss"]) == pytest.approx(
         trainer.translator().loss(runs.PAIRS[2::5]), rel=1e-5), "the same loss as that of validation: of a sample"
-    assert [int(row["tokens"]) for row in rows] == [sum(tokens[:2]), sum(tokens)]
-    for row, part in zip(rows, (slice(0, 2), slice(2, 4)), strict=True):
-        assert float(row["objective"]) == pytest.approx(sum(sums[part]) / sum(tokens[part]), rel=1e-5)
 
 
 SCHEDULES = {  # of update n = 1, 2, ..., 12 after a warm-up of 4
