@@ -314,7 +314,7 @@ class Trainer:
         try:
             self.model.load_state_dict(arrays)
             self.load_moments(moments)
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}{others(out, name)}"
                            ) from error
         self.scheduler.load_state_dict({"last_step": progress.step})
