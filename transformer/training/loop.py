@@ -77,10 +77,10 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         data: the source of the pairs, which is saved with the model.
         device: the device to train on.
         resume: continue from the latest checkpoint in `out`, or from the one with this name; the updates are those of a
-            run that was never stopped. See `restore`.
+            run that was never stopped. See `Trainer.restore`.
         progress: show a progress bar on standard error.
         started: a function to call after all checks, before the first update.
-        profile: a file for a trace of some updates, whose tables go to standard error; see `StepProfile`.
+        profile: a file for a trace of some updates, whose tables go to standard error; see `step_profiles`.
         ranks: the processes that train together, each of which calls this with the same arguments; the first alone
             reads and writes `out`. By default this process trains alone. An exception of one rank that ends its program
             reaches the others; a program that catches it calls ``ranks.fail``, or they wait for the timeout.
