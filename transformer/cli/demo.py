@@ -13,13 +13,13 @@ from minigrad import no_grad
 
 from transformer.cli.command import COUNT, device_option, option, quoted
 from transformer.cli.train import Training
-from transformer.data import BOS, EOS, get_task
+from transformer.data import BOS, EOS, build_tokenizers, get_task
 from transformer.explore.plots import plot_attention
 from transformer.explore.trace import trace
 from transformer.explore.translation import explain
 from transformer.training.log import can_draw
 from transformer.training.loop import train
-from transformer.training.recipes import RECIPES, model_config, task_data, task_pairs, task_tokenizers, training_options
+from transformer.training.recipes import RECIPES, model_config, training_options
 from transformer.training.run_folder import is_run
 
 STEPS = RECIPES["dates"]["steps"]
@@ -48,12 +48,14 @@ def demo(out: Path, steps: int, device: str) -> None:
         raise ImportError("the demo draws with matplotlib, from  pip install 'minigrad-transformer[data,plot]'")
     if is_run(out):
         click.echo(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
-    recipe = RECIPES["dates"]
-    train_pairs, valid_pairs = task_pairs("dates", recipe, seed=1)  # [("March 3rd, 2021", "2021-03-03"), …]
-    tokenizers = task_tokenizers(get_task("dates"), train_pairs)  # characters to numbers and back
+    recipe = RECIPES["dates"] | {"steps": steps}
+    data = {"task": "dates", "seed": 1, "train_count": recipe["train_count"], "valid_count": recipe["valid_count"]}
+    train_pairs, valid_pairs = (get_task("dates").pairs(split, data[f"{split}_count"], seed=1)
+                                for split in ("train", "valid"))  # [("March 3rd, 2021", "2021-03-03"), …]
+    sources, targets = zip(*train_pairs, strict=True)
+    tokenizers = build_tokenizers("characters", sources, targets)  # characters to numbers and back
     translator = train(out, model_config(recipe, *tokenizers), *tokenizers, train_pairs, valid_pairs,
-                       training_options(recipe | {"steps": steps}), task_data("dates", recipe, seed=1), device,
-                       resume=is_run(out)).translator
+                       training_options(recipe), data, device, resume=is_run(out)).translator
     test_pairs = get_task("dates").pairs("test", 1000, seed=1)
     texts, dates = zip(*test_pairs, strict=True)
     right = translator.evaluate(texts, dates)["exact_match"]

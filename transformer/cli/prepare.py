@@ -23,15 +23,7 @@ from transformer.training.memory import require_memory_for
 from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
 from transformer.training.plan import plan_text, sides
-from transformer.training.recipes import (
-    RECIPES,
-    Options,
-    changed,
-    model_config,
-    options_of,
-    task_data,
-    training_options,
-)
+from transformer.training.recipes import RECIPES, Options, changed, model_config, options_of, training_options
 from transformer.training.run_folder import RunError
 from transformer.training.threads import suitable_threads, usable_threads
 
@@ -62,8 +54,9 @@ def _of_task(task: str, given: dict[str, Any], device: str, ranks: Alone) -> Pre
     options = training_options(recipe)
     shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
     kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
-    data = task_data(task, recipe, options.seed)
-    data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe["preset"]}
+    data = {"task": task, "train_count": recipe["train_count"], "valid_count": recipe["valid_count"],
+            "seed": options.seed, "tokens": kind, "vocab_size": size, "shared_vocab": shared,
+            "preset": recipe["preset"]}
     text = sources.read(data)
     tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
     said = (f"{_pairs(text.train, text.valid)}; vocabularies of "

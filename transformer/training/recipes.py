@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from transformer.data.tasks import Task, get_task
-from transformer.data.tokenizer import Tokenizer, build_tokenizers
+from transformer.data.tokenizer import Tokenizer
 from transformer.model import TransformerConfig
 from transformer.training.options import TrainingOptions
 
-Pairs = list[tuple[str, str]]
 # By their names in TransformerConfig and TrainingOptions; "preset" ("tiny", "small" or "base": see TransformerConfig),
 # "layers" for both sides; and "train_count" and "valid_count", of generated pairs.
 Options = dict[str, Any]
@@ -60,20 +58,3 @@ def model_config(options: Options, source: Tokenizer, target: Tokenizer, **chang
 def training_options(options: Options) -> TrainingOptions:
     """The options of a training run."""
     return TrainingOptions(**options_of(TrainingOptions, options))
-
-
-def task_data(task: str, recipe: Options, seed: int) -> dict[str, Any]:
-    """The entry of ``run.json`` on the source of the pairs of `task_pairs`, which a resumed run reads."""
-    return {"task": task, "train_count": recipe["train_count"], "valid_count": recipe["valid_count"], "seed": seed}
-
-
-def task_tokenizers(task: Task, pairs: Pairs) -> tuple[Tokenizer, Tokenizer]:
-    """The tokenizers of a generated task, from its training pairs."""
-    sources, targets = zip(*pairs, strict=True)
-    return build_tokenizers(task.tokenizer_kind, sources, targets, shared=False)
-
-
-def task_pairs(name: str, recipe: Options, seed: int) -> tuple[Pairs, Pairs]:
-    """The training and validation pairs of a generated task."""
-    task = get_task(name)
-    return task.pairs("train", recipe["train_count"], seed), task.pairs("valid", recipe["valid_count"], seed)
