@@ -82,8 +82,9 @@ def training(options: argparse.Namespace, answers: turns.Answers) -> None:
         learning_rate=LEARNING_RATE, schedule="constant", threads=options.threads)
     pairs = [(text(source), text(labels)) for batch in workload.batches(BATCHES)
              for source, labels in zip(*batch, strict=True)]
+    stored: Any = chosen if "options" in Run.__annotations__ else chosen.to_json()  # older checkouts have the latter
     with tempfile.TemporaryDirectory() as folder:
-        trainer = Paced(Path(folder) / "run", Run(workload.config(), tokenizer, tokenizer, {}, chosen.to_json()),
+        trainer = Paced(Path(folder) / "run", Run(workload.config(), tokenizer, tokenizer, {}, stored),
                         pairs, pairs[:1], "cpu")
         resident.forget_peak()
         with limit_threads(1 if trainer.gradients.threads > 1 else options.threads):

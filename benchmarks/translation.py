@@ -60,7 +60,7 @@ def main(folder: Path, threads: int) -> None:
     torch.set_num_threads(threads)
     keep_freed_memory()  # as our own training does
     prepared = take_up(folder, load_run(folder, "latest")[0], {})
-    torch.manual_seed(prepared.run.training["seed"])
+    torch.manual_seed(prepared.run.options.seed)
     with tempfile.TemporaryDirectory() as out:
         trainer = Trainer(Path(out), prepared.run, prepared.train, prepared.valid, "cpu")
     options, progress, model = trainer.options, trainer.progress, counterpart(trainer)

@@ -3,31 +3,29 @@
     python examples/train_copy.py
 """
 
-from dataclasses import replace
-
 import click
 
 from transformer.cli.command import Command, device_option
-from transformer.data import get_task
+from transformer.data import build_tokenizers, get_task
 from transformer.training.loop import train
-from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.recipes import RECIPES, model_config, training_options
 from transformer.training.run_folder import is_run
 
 
 @click.command(cls=Command)
 @click.option("--out", default="runs/copy", show_default=True, help="Where the model goes; what is there goes on.")
-@click.option("--steps", default=RECIPES["copy"].options.steps, show_default=True, help="Updates of the parameters.")
+@click.option("--steps", default=RECIPES["copy"]["steps"], show_default=True, help="Updates of the parameters.")
 @device_option
 def main(out: str, steps: int, device: str) -> None:
     """Train on 50,000 random strings of the letters a to j, then repeat 1,000 that were never seen."""
-    recipe = RECIPES["copy"]  # sizes of the model and of the training that suit the task
-    train_pairs, valid_pairs = task_pairs("copy", recipe, seed=1)  # [("c a b", "c a b"), …]
-    tokenizers = task_tokenizers(get_task("copy"), train_pairs)  # from letters to numbers and back, for each side
-    config = recipe.config(*tokenizers)
-    options = replace(recipe.options, steps=steps)
+    recipe = RECIPES["copy"] | {"steps": steps}  # sizes of the model and of the training that suit the task
+    data = {"task": "copy", "seed": 1, "train_count": recipe["train_count"], "valid_count": recipe["valid_count"]}
+    train_pairs = get_task("copy").pairs("train", data["train_count"], seed=1)  # [("c a b", "c a b"), …]
+    valid_pairs = get_task("copy").pairs("valid", data["valid_count"], seed=1)
+    tokenizers = build_tokenizers("words", *zip(*train_pairs, strict=True))  # from letters to numbers and back
+    config, options = model_config(recipe, *tokenizers), training_options(recipe)
 
-    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, recipe.data("copy", seed=1), device,
-                   resume=is_run(out))
+    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, data, device, resume=is_run(out))
 
     test_pairs = get_task("copy").pairs("test", 1000, seed=1)
     sources, references = zip(*test_pairs, strict=True)

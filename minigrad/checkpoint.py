@@ -56,14 +56,14 @@ def save_tensors(
         mode = temporary.stat().st_mode
         save_file(arrays, temporary, texts)
         temporary.chmod(mode)  # the library may leave a file that only its owner can read
-        _force_to_disk(temporary, os.O_RDWR)
+        force_to_disk(temporary, os.O_RDWR)
         os.replace(temporary, path)
     except SafetensorError as error:
         raise OSError(f"{path}: cannot be written: {error}") from error
     finally:
         temporary.unlink(missing_ok=True)
     if os.name == "posix":
-        _force_to_disk(path.parent, os.O_RDONLY)  # the renaming itself
+        force_to_disk(path.parent, os.O_RDONLY)  # the renaming itself
 
 
 def load_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, str]]:
@@ -125,7 +125,8 @@ def _checksum(arrays: Mapping[str, np.ndarray]) -> str:
     return f"{crc:08x}"
 
 
-def _force_to_disk(path: Path, flags: int) -> None:
+def force_to_disk(path: Path, flags: int) -> None:
+    """Force a file, opened with these flags, or the names in a folder to the disk."""
     descriptor = os.open(path, flags)
     try:
         os.fsync(descriptor)

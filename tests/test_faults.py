@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked")
-@pytest.mark.parametrize(("kind", "count"), [("kill", 25), ("flips", 100)])
+@pytest.mark.parametrize(("kind", "count"), [
+    ("kill", 2), ("flips", 20), pytest.param("kill", 25, marks=pytest.mark.slow),
+    pytest.param("flips", 100, marks=pytest.mark.slow)])
 def test_no_fault_of_a_sample_loses_anything(kind, count):
     """Each line of the output says how to repeat a fault."""
     done = subprocess.run([sys.executable, "-m", "tests.faults", "--kinds", kind, "--count", str(count)],

@@ -26,7 +26,7 @@ from transformer.model import Transformer
 from transformer.training.checkpoints import load_model
 from transformer.training.files import read_file, replace_file
 from transformer.training.messages import note
-from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, refuse_text, token_accuracy
+from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, token_accuracy
 from transformer.training.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]
@@ -249,7 +249,8 @@ def chosen_alpha(folder: str | Path, ranks: Alone = ALONE) -> float:
 
 def _texts(lines: Iterable[str], caller: str) -> list[str]:
     """The lines without their endings; TypeError if they are a single text, or one of them is no str."""
-    refuse_text(caller, lines)
+    if isinstance(lines, str | bytes):
+        raise TypeError(f"{caller}: a list of texts is needed, not a single text; give [text]")
     lines = list(lines)
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str):

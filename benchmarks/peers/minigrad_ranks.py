@@ -12,7 +12,7 @@ from workloads import CLIP_NORM, Workload
 
 from peers import Group, Ranked
 from peers.minigrad_training import model_of, training
-from transformer.training.distributed_gradients import DistributedGradients
+from transformer.training import DistributedGradients
 from transformer.training.threads import limit_threads
 
 PAUSE = 0.002  # seconds between looks whether rank 0 has spoken

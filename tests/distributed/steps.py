@@ -22,7 +22,6 @@ from tests import strict_cupy
 from tests.strict_cupy import machine
 from transformer.distributed import Ranks, launch
 from transformer.model import Transformer, TransformerConfig
-from transformer.training.distributed_gradients import DistributedGradients
 from transformer.training.parallel_gradients import ParallelGradients
 
 CONFIG = TransformerConfig(40, 40, d_model=16, num_heads=2, num_encoder_layers=2, num_decoder_layers=2, d_ff=32,
@@ -94,7 +93,7 @@ def main(wanted):
             wanted["device"] = launch.own_device("cuda")
         ranks = Ranks(MPI.COMM_WORLD)
         size = wanted.pop("bucket_bytes", 4000)
-        result = updates(lambda model: DistributedGradients(model, ranks, threads, shards, size), **wanted)
+        result = updates(lambda model: ParallelGradients(model, threads, shards, ranks, size), **wanted)
         told = ranks.exchange(result)
     if ranks.rank == 0:
         print(json.dumps(told))

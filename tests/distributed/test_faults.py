@@ -43,7 +43,7 @@ def test_ranks_end_with_one_line(ranks, who, fault, status, line, step, tmp_path
     assert found == status
     assert told.startswith(start)
     assert told.endswith(end)
-    assert load_run(out, "latest")[0].progress["step"] == step
+    assert load_run(out, "latest")[0].progress.step == step
 
 
 @pytest.mark.parametrize("fault", ["SIGKILL@6", "leave@6", "SIGKILL"])
@@ -70,7 +70,7 @@ def test_a_signal_that_mpirun_passes_on_leaves_the_time_to_save(tmp_path):
         process.send_signal(signal.SIGUSR1)
         assert process.wait(30) == 128 + signal.SIGUSR1
         assert f"stopped; go on with  python -m transformer train --out {out} --resume\n" in output()[1]
-    assert load_run(out, "latest")[0].progress["step"] > 0
+    assert load_run(out, "latest")[0].progress.step > 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
@@ -84,7 +84,7 @@ def test_a_signal_to_the_launcher_ends_all_and_the_run_goes_on(number, tmp_path)
         process.send_signal(number)
         assert process.wait(30) != 0
         wait_for(lambda: not any(runs(rank) for rank in ranks))
-    step = load_run(out, "latest")[0].progress["step"]
+    step = load_run(out, "latest")[0].progress.step
     on_ranks(2, "train", "--out", out, "--resume", "--quiet", "--steps", step + 3)
 
 
@@ -149,7 +149,7 @@ import sys, time
 from mpi4py import MPI
 import numpy as np
 from transformer import Transformer, TransformerConfig
-from transformer.training.distributed_gradients import DistributedGradients
+from transformer.training import DistributedGradients
 model = Transformer(TransformerConfig.tiny(source_vocab_size=9, target_vocab_size=9))
 ids = np.full((6, 4), 3)
 with DistributedGradients(model, MPI.COMM_WORLD) as gradients:

@@ -3,7 +3,6 @@
 import re
 import runpy
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +19,7 @@ SHARED = EXAMPLES.parents[1] / "shared" / "data" / "small_parallel_enja"
 def little_data(monkeypatch):
     """The recipes with few pairs."""
     for name, recipe in recipes.RECIPES.items():
-        few = replace(recipe, train_count=300, valid_count=5)
-        monkeypatch.setitem(recipes.RECIPES, name, few)
+        monkeypatch.setitem(recipes.RECIPES, name, recipe | {"train_count": 300, "valid_count": 5})
 
 
 def run_example(name, *arguments, status=0):
@@ -35,7 +33,7 @@ def test_copy_and_the_curvature_of_its_loss(tmp_path):
     out = tmp_path / "run"
     result = run_example("train_copy.py", "--steps", 30, "--out", out)
     assert "j i h g f e d c b a → " in result.stdout
-    assert load_run(out, "latest")[0].progress["step"] == 30
+    assert load_run(out, "latest")[0].progress.step == 30
     result = run_example("loss_curvature.py", "--out", out)
     found = [float(line.split()[-1]) for line in result.stdout.splitlines() if line.startswith("iteration")]
     checked = float(re.search(r"the eigenvalue is (\S+)", result.stdout).group(1))

@@ -119,7 +119,7 @@ def test_what_cannot_be_saved_leaves_the_file_alone(tensors, metadata, named, tm
     assert list(load_tensors(path)[0]) == ["kept"]
 
 
-@pytest.mark.parametrize("function", ["safetensors.numpy.save_file", "minigrad.checkpoint._force_to_disk"])
+@pytest.mark.parametrize("function", ["safetensors.numpy.save_file", "minigrad.checkpoint.force_to_disk"])
 def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(function, tmp_path, monkeypatch):
     path = tmp_path / "file"
     save_tensors(path, {"old": np.ones(1)})
@@ -135,9 +135,9 @@ def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(function, 
 
 
 def test_the_new_file_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypatch):
-    calls, replace, force = [], os.replace, checkpoint._force_to_disk
+    calls, replace, force = [], os.replace, checkpoint.force_to_disk
     monkeypatch.setattr(checkpoint.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))
-    monkeypatch.setattr(checkpoint, "_force_to_disk", lambda p, f: (calls.append(p.name), force(p, f)))
+    monkeypatch.setattr(checkpoint, "force_to_disk", lambda p, f: (calls.append(p.name), force(p, f)))
     save_tensors(tmp_path / "file", {"a": np.ones(1)})
     assert calls[0].startswith(".file.")
     assert calls[1:] == ["replace", tmp_path.name]

@@ -3,6 +3,7 @@
 import json
 import signal
 import zlib
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -39,20 +40,24 @@ def options(**changes):
     return TrainingOptions(**{**values, **changes})
 
 
-def run(out, resume=False, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", **changes):
+def run(out, resume=False, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", tokenizers=TOKENIZERS,
+        **changes):
     """Train in `out` without drawing curves; `changes` are of the options."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Log, "draw", lambda self, metric: None)
-        return train(out, config(**(model or {})), *TOKENIZERS, train_pairs, valid_pairs, options(**changes),
+        return train(out, config(**(model or {})), *tokenizers, train_pairs, valid_pairs, options(**changes),
                      device=device, resume=resume, progress=False)
 
 
-def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", **changes):
-    """A trainer that made no step yet; its log is begun."""
+def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", resume=None, **changes):
+    """A trainer that made no step yet, and whose log is begun; or that goes on from the checkpoint `resume`."""
     out.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes).to_json()), train_pairs,
+    trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes)), train_pairs,
                       valid_pairs, device)
-    trainer.log.cut_after(0)
+    if resume:
+        trainer.restore(resume)
+    else:
+        trainer.log.cut_after(0)
     return trainer
 
 
@@ -92,7 +97,7 @@ def contents(out):
     for which in ("latest", "best"):
         found[which] = pointed(out, which)
         described, arrays, moments = load_run(out, which)
-        found[f"{which} progress"] = {k: v for k, v in described.progress.items() if k != "seconds"}
+        found[f"{which} progress"] = {k: v for k, v in asdict(described.progress).items() if k != "seconds"}
         found[f"{which} run"] = {k: v for k, v in described.to_json().items() if k != "progress"}
         found[f"{which} model"] = bits(arrays)
         found[f"{which} optimizer"] = bits(moments)

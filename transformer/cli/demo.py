@@ -28,7 +28,7 @@ PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what i
 
 @click.command(cls=Training)
 @options("Run", ("--out", FOLDER, "Where the model and the pictures go; what is there goes on.", "runs/demo"),
-         ("--steps", COUNT, "Updates of the parameters.", RECIPES["dates"].options.steps), DEVICE)
+         ("--steps", COUNT, "Updates of the parameters.", RECIPES["dates"]["steps"]), DEVICE)
 @click.pass_context
 def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
     """Train on human-written dates → ISO 8601, then read 1,000 that were never seen, and draw where the model looks.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -30,8 +31,8 @@ def info(context: click.Context, /, folder: Path, verify: bool) -> None:
         context.exit(int(damaged))
     model, run = load_model(folder, which="latest")
     click.echo(f"{folder}: {model.num_parameters():,} parameters")
-    for title, values in (("model", run.config.to_json()), ("data", run.data), ("training", run.training),
-                          ("so far", run.progress)):
+    for title, values in (("model", run.config.to_json()), ("data", run.data), ("training", run.options.to_json()),
+                          ("so far", asdict(run.progress))):
         click.echo(f"\n{title}")
         for name, value in values.items():
             click.echo(f"  {name:20} {value}")

@@ -24,7 +24,7 @@ from transformer.training.memory import require_memory_for
 from transformer.training.messages import counted
 from transformer.training.options import TrainingOptions
 from transformer.training.plan import Plan, plan_text, sides
-from transformer.training.recipes import RECIPES, Recipe, changed_training, model_changes
+from transformer.training.recipes import RECIPES, Options, changed, model_config, options_of, training_options
 from transformer.training.run_folder import RunError
 from transformer.training.threads import usable_threads
 
@@ -61,15 +61,16 @@ def begin(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
 
 
 def _of_task(task: str, given: dict[str, Any]) -> Prepared:
-    recipe = RECIPES[task].changed(given)
+    recipe = changed(RECIPES[task], given)
     shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
     kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
-    data = recipe.data(task, recipe.options.seed)
-    data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe.preset}
+    data = {"task": task, "seed": training_options(recipe).seed, "train_count": recipe["train_count"],
+            "valid_count": recipe["valid_count"]}
+    data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe["preset"]}
     text = sources.read(data)
     tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
-    config = recipe.config(*tokenizers, share_embeddings=shared)
-    run = Run(config, *tokenizers, data, recipe.options.to_json())
+    config = model_config(recipe, *tokenizers, share_embeddings=shared)
+    run = Run(config, *tokenizers, data, training_options(recipe))
     return Prepared(run, text.train, text.valid, [_pairs(text.train, text.valid)])
 
 
@@ -80,7 +81,7 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
         require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
-    _check_memory(RECIPES["text"].changed(given))
+    _check_memory(changed(RECIPES["text"], given))
     text = sources.read(sources.files(given), given)
     threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
     plan = plan_text(text.train, given, ranks.broadcast(threads))
@@ -89,7 +90,7 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
                         "--max-length")
     data = sources.files(given) | {name: plan.options[name] for name in OF_DATA if name in plan.options}
-    run = Run(plan.config, *plan.tokenizers, data, plan.training.to_json())
+    run = Run(plan.config, *plan.tokenizers, data, plan.training)
     parameters = Transformer(run.config).num_parameters()
     return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, parameters, out)))
 
@@ -141,18 +142,18 @@ def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples
 
 def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     """A resumed run after the given changes."""
-    earlier = TrainingOptions.from_json(run.training)
+    earlier = run.options
     with mistakes():
-        training = changed_training(earlier, given)
+        training = training_options(changed(earlier.to_json(), given))
     if "task" not in run.data and "train" not in run.data:
         raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
-    wanted = given | model_changes(given) | training.to_json()
+    wanted = given | options_of(TransformerConfig, changed({}, given)) | training.to_json()
     found = run.data | run.config.to_json() | earlier.to_json()
     free = {*TrainingOptions.MAY_CHANGE, "layers", *(sources.TEXTS if "train" in run.data else ())}
-    changed = [name for name in wanted if name not in free and wanted[name] != found.get(name)]
-    if changed:
-        raise RunError(f"{out}: a resumed run may not change {flags(changed)}; start a new one in another folder")
-    run.training = training.to_json()
+    different = [name for name in wanted if name not in free and wanted[name] != found.get(name)]
+    if different:
+        raise RunError(f"{out}: a resumed run may not change {flags(different)}; start a new one in another folder")
+    run.options = training
     run.data |= sources.files(given)
     text = sources.read(run.data, given)
     train, valid = text.train, text.valid
@@ -166,8 +167,9 @@ def _pairs(train: Pairs, valid: Pairs) -> str:
     return f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"
 
 
-def _check_memory(recipe: Recipe) -> TransformerConfig:
+def _check_memory(recipe: Options) -> TransformerConfig:
     """The recipe's model for the smallest vocabulary; MemoryError now, before the data is prepared."""
-    config: TransformerConfig = getattr(TransformerConfig, recipe.preset)(8, 8, **recipe.model)
+    config: TransformerConfig = getattr(TransformerConfig, recipe["preset"])(
+        8, 8, **options_of(TransformerConfig, recipe))
     require_memory_for(config)
     return config

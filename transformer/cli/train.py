@@ -34,14 +34,13 @@ from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
 from transformer.distributed import Alone, launch
 from transformer.training.checkpoints import load_run
-from transformer.training.lock import check_free
 from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
 from transformer.training.messages import counted
 from transformer.training.options import METRICS, SCHEDULES, TrainingOptions
-from transformer.training.recipes import RECIPES
-from transformer.training.run_folder import check_new, is_run
+from transformer.training.recipes import RECIPES, training_options
+from transformer.training.run_folder import check_free, check_new, is_run
 from transformer.training.signals import stopped_already, stopping_at_once
 from transformer.training.threads import suitable_threads
 
@@ -54,8 +53,8 @@ def notes() -> str:
     """The text below the options in the help: the recipes, and the options that a resumed run may change."""
     lines = ["\b", "Defaults:"]
     for name in TASKS:
-        recipe, options = RECIPES[name], RECIPES[name].options
-        lines.append(f"  {name:9} {recipe.preset:5} {options.steps:,} steps of {options.batch_tokens:,} tokens, "
+        recipe, options = RECIPES[name], training_options(RECIPES[name])
+        lines.append(f"  {name:9} {recipe['preset']:5} {options.steps:,} steps of {options.batch_tokens:,} tokens, "
                      f"learning rate {options.learning_rate:g}, {options.schedule}")
     lines.append("  text      what suits the amount of text and --minutes, printed before the training begins")
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
@@ -190,14 +189,14 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
         ranks.first(lambda: check_new(out))  # before the data is prepared, which may take minutes
         prepared = prepare.begin(given, out, ranks)
     run = prepared.run
-    options = TrainingOptions.from_json(run.training)
+    options = run.options
     if options.threads is None and device == "cpu" and not which:
         threads = suitable_threads(run.config, options.batch_tokens // ranks.size, ranks.local_size)
         options = replace(options, threads=ranks.broadcast(threads))
     if device == "cpu" and options.threads:
         each = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
         prepared.said.append(each + counted(options.threads, "thread"))
-    before = run.progress.get("step") if which else None
+    before = run.progress.step if which else None
     result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, prepared.train, prepared.valid,
                           options, run.data, device, which or False, not quiet,
                           lambda: click.echo("\n".join(prepared.said)), profile, ranks)

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,9 @@ from transformer.distributed import ALONE, Alone
 from transformer.finite import NotFinite, check_finite
 from transformer.model import Transformer, TransformerConfig
 from transformer.training.files import naming, read_file, sync_folder, write_synced
-from transformer.training.messages import shortened
+from transformer.training.messages import one_line
 from transformer.training.options import TrainingOptions
+from transformer.training.progress import Progress
 from transformer.training.run_folder import OPTIMIZER, RunError, checkpoint_names, remove, resolve
 
 FORMAT = 2
@@ -43,8 +44,8 @@ class Run:
         config: the configuration of the model.
         source_tokenizer, target_tokenizer: the same object if the vocabulary is shared.
         data: the source of the examples, as JSON values.
-        training: the training options, as JSON values.
-        progress: step, epoch, position in the epoch, best validation, and so on, as JSON values.
+        options: the training options.
+        progress: what the training has reached.
         numerics: the `NUMERICS` of the version that computed it. Updates have the same bits within one of them.
     """
 
@@ -52,8 +53,8 @@ class Run:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     data: dict[str, Any]
-    training: dict[str, Any]
-    progress: dict[str, Any] = field(default_factory=dict)
+    options: TrainingOptions
+    progress: Progress = field(default_factory=Progress)
     numerics: int = NUMERICS
 
     def to_json(self) -> dict[str, Any]:
@@ -62,16 +63,18 @@ class Run:
         return {"format": FORMAT, "numerics": self.numerics, "model": self.config.to_json(),
                 "source_tokenizer": self.source_tokenizer.to_json(),
                 "target_tokenizer": None if shared else self.target_tokenizer.to_json(), "data": self.data,
-                "training": self.training, "progress": self.progress}
+                "training": self.options.to_json(), "progress": asdict(self.progress)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Run:
         """The inverse of `to_json`; ValueError, KeyError or TypeError for malformed values."""
-        TrainingOptions.from_json(values["training"])  # raises for those of another version
+        if values["format"] != FORMAT:
+            raise ValueError(f"it has format {values['format']!r}, this version reads format {FORMAT}")
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
-        return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"], values["training"],
-                   values["progress"], values["numerics"])
+        return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"],
+                   TrainingOptions(**values["training"]), Progress.from_json(values["progress"]),
+                   values["numerics"])
 
 
 Contents = tuple[Run, dict[str, np.ndarray], dict[str, np.ndarray]]
@@ -94,9 +97,8 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
                 remove(final)
             os.replace(temporary, final)
             sync_folder(final.parent)
-        except OSError:
+        finally:
             shutil.rmtree(temporary, ignore_errors=True)
-            raise
 
 
 # --------------------------------------------------------------------------- reading
@@ -152,26 +154,17 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
     try:
         text = read_file(checkpoint / RUN, LARGEST_RUN)
         model = _load_arrays(checkpoint / MODEL, text)
-        values = json.loads(text)
-        if values["format"] != FORMAT:
-            raise RunError(f"{checkpoint}: the checkpoint has format {values['format']!r}, this version reads format "
-                           f"{FORMAT}")
         latest = name == max(checkpoint_names(folder))  # `prune` removes the moments of the others
         there = latest or os.path.lexists(checkpoint / OPTIMIZER)
         moments = _load_arrays(checkpoint / OPTIMIZER, text) if there else {}
-        run = Run.from_json(values)
         check_finite(model)
         check_finite(moments, "the optimizer's")
-    except RunError:
-        raise
+        return Run.from_json(json.loads(text)), model, moments
     except NotFinite as error:
         raise RunError(f"{checkpoint}: {error}, so that it neither translates nor trains on; begin anew with a lower "
                        "learning rate or a longer warm-up") from error
-    except (OSError, CheckpointError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{checkpoint}: cannot be read: {one_line(error)}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise RunError(f"{checkpoint / RUN}: damaged or foreign: {one_line(error)}") from error
-    return run, model, moments
 
 
 def check(folder: Path, name: str) -> str | None:
@@ -209,16 +202,11 @@ def build(folder: str | Path, run: Run, arrays: dict[str, np.ndarray]) -> Transf
     return model.eval()
 
 
-def one_line(error: Exception) -> str:
-    """The message of an exception on one short line."""
-    return shortened(f"there is no {error}" if isinstance(error, KeyError) else str(error), 600)
-
-
 def _load_arrays(path: Path, run: bytes) -> dict[str, np.ndarray]:
     """The arrays of a checkpoint, whose ``run.json`` holds the bytes `run`."""
     arrays, metadata = load_tensors(path)
     if metadata.get("run") != _checksum(run):
-        raise RunError(f"{path.parent}: damaged: {path.name} and {RUN} do not belong together")
+        raise CheckpointError(f"{path.name} and {RUN} do not belong together")
     return arrays
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+
+from minigrad.checkpoint import force_to_disk
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -14,12 +16,11 @@ def read_file(path: Path, most: int) -> bytes:
 
     A pipe, on which reading would wait, and a device, of which there is no end, are not opened.
     """
-    if path.exists() and not path.is_file():
-        raise OSError(f"{path}: not a file")
-    with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size > most:
-            raise OSError(f"{path}: it has more than {most:,} bytes")
-        return file.read(most)
+    if not path.is_file():
+        raise OSError(f"{path}: there is no such file")
+    if path.stat().st_size > most:
+        raise OSError(f"{path}: it has more than {most:,} bytes")
+    return path.read_bytes()
 
 
 @contextmanager
@@ -33,10 +34,8 @@ def naming(path: Path) -> Iterator[None]:
 
 def write_synced(path: Path, data: bytes) -> None:
     """Write a file, and force it to the disk."""
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    path.write_bytes(data)
+    force_to_disk(path, os.O_RDWR)
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -48,10 +47,8 @@ def replace_file(path: Path, data: bytes) -> None:
             if path.exists():
                 shutil.copymode(path, temporary)
             os.replace(temporary, path)
-        except OSError:
-            with suppress(OSError):
-                temporary.unlink()
-            raise
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def write_output(path: Path, data: bytes) -> None:
@@ -67,8 +64,4 @@ def sync_folder(path: Path) -> None:
     """Force the names in a folder to the disk."""
     if os.name == "posix":
         with naming(path):
-            descriptor = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            force_to_disk(path, os.O_RDONLY)

@@ -10,13 +10,11 @@ import importlib.util
 import io
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from transformer.training.checkpoints import one_line
 from transformer.training.files import naming, read_file, replace_file
-from transformer.training.messages import note
+from transformer.training.messages import note, one_line
 from transformer.training.run_folder import RunError
 
 COLUMNS = ("step", "epoch", "objective", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
@@ -71,8 +69,7 @@ class Log:
         """
         rows, damaged = self.read()
         if damaged:
-            numbers = ", ".join(map(str, damaged[:5])) + (f" and {len(damaged) - 5:,} more" if damaged[5:] else "")
-            note(f"{self.path}: damaged lines are left out: {numbers}")
+            note(f"{self.path}: damaged lines are left out: {', '.join(map(str, damaged))}")
         kept = [row.values() for row in rows if int(row["step"]) <= step]
         replace_file(self.path, "".join(map(_line, [COLUMNS, *kept])).encode())
 
@@ -81,21 +78,19 @@ class Log:
 
         No training fails for want of a picture: a failure is a note.
         """
-        path, rows = self.path.with_name("history.png"), []
-        with suppress(RunError):
-            rows = self.rows()
-        if not rows or not can_draw():
-            return None
+        path = self.path.with_name("history.png")
         try:
-            from transformer.explore.plots import plot_history
+            rows = self.rows()
+            if rows and can_draw():
+                from transformer.explore.plots import plot_history
 
-            picture = io.BytesIO()
-            plot_history(rows, metric=metric).savefig(picture, format="png", dpi=120)
-            replace_file(path, picture.getvalue())
+                picture = io.BytesIO()
+                plot_history(rows, metric=metric).savefig(picture, format="png", dpi=120)
+                replace_file(path, picture.getvalue())
+                return path
         except Exception as error:  # noqa: BLE001 - matplotlib may raise anything
             note(f"no history.png: {one_line(error)}")
-            return None
-        return path
+        return None
 
 
 def can_draw() -> bool:

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,23 +23,20 @@ from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
 from transformer.training.checkpoints import Run
 from transformer.training.files import replace_file
-from transformer.training.lock import only_writer
 from transformer.training.memory import keep_freed_memory
-from transformer.training.messages import Messages, counted, note
+from transformer.training.messages import Messages, progress_bar
 from transformer.training.options import TrainingOptions
-from transformer.training.profiling import StepProfile
-from transformer.training.progress import Progress, progress_bar
-from transformer.training.restoring import restore
-from transformer.training.run_folder import RunError, check_new, pointed
-from transformer.training.signals import Request, Stopped, stop_request, stopping_at_once
-from transformer.training.threads import decoding_threads, limit_threads, suitable_products
+from transformer.training.profiling import step_profiles
+from transformer.training.progress import NOISE, Progress, Validation
+from transformer.training.run_folder import RunError, check_new, only_writer, pointed
+from transformer.training.signals import Stopped, stop_request, stopping_at_once
+from transformer.training.threads import decoding_threads, suitable_products
 from transformer.training.trainer import Trainer
-from transformer.training.validation import NOISE, Validation, decoded, score
+from transformer.training.validation import score
 from transformer.translator import Translator, choose_alpha
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
 ALPHAS = 0.6, 1.0, 1.4, 1.8
-FEW_BATCHES = 3  # an epoch of fewer is told of
 
 
 class TrainingError(RuntimeError):
@@ -80,10 +77,10 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         data: the source of the pairs, which is saved with the model.
         device: the device to train on.
         resume: continue from the latest checkpoint in `out`, or from the one with this name; the updates are those of a
-            run that was never stopped. See `restore`.
+            run that was never stopped. See `Trainer.restore`.
         progress: show a progress bar on standard error.
         started: a function to call after all checks, before the first update.
-        profile: a file for a trace of some updates, whose tables go to standard error; see `StepProfile`.
+        profile: a file for a trace of some updates, whose tables go to standard error; see `step_profiles`.
         ranks: the processes that train together, each of which calls this with the same arguments; the first alone
             reads and writes `out`. By default this process trains alone. An exception of one rank that ends its program
             reaches the others; a program that catches it calls ``ranks.fail``, or they wait for the timeout.
@@ -109,29 +106,30 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         keep_freed_memory()
         ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
                       the_options=options.to_json)
-        run = Run(config, source_tokenizer, target_tokenizer, data or {}, options.to_json())
+        run = Run(config, source_tokenizer, target_tokenizer, data or {}, options)
         trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
-        checksum, log = trainer.data_checksum, trainer.log
+        log, checksum = trainer.log, trainer.progress.data_checksum
         ranks.compare(the_data_or_the_vocabularies=lambda: checksum)
         if resume:
-            restore(trainer, resume if isinstance(resume, str) else "latest")
+            trainer.restore(resume if isinstance(resume, str) else "latest")
         elif first:
-            _begin(trainer)
+            log.cut_after(0)
+            _write_tokenizers(out, source_tokenizer, target_tokenizer)
         if started is not None:
             started()
         try:
-            with suitable_products(config) if options.threads is None else limit_threads(options.threads):
+            with suitable_products(config, options.threads):
                 fit(trainer, progress, Path(profile) if profile and first else None)
         finally:
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.
             if first and (ranks.size == 1 or sys.exception() is None):
                 log.draw(options.valid_metric)
-        best, reached = trainer.best, trainer.progress
         del trainer  # frees its memory, which the best model may need
         kept = ranks.first(lambda: pointed(out, "best") or "")
         translator = Translator.load(out, device, ranks=ranks)
         by_alpha = _choose_alpha(translator, valid_pairs, options, out, ranks) if options.valid_metric == "bleu" else {}
-    return TrainingResult(out, translator, kept, best, reached, by_alpha)
+    best = run.progress.best or Validation(math.inf, 0.0)
+    return TrainingResult(out, translator, kept, best, run.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:
@@ -146,20 +144,25 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
     trainer.model.train()
     with (_in_one_line(trainer), trainer.gradients, stop_request() as stop,
           progress_bar(trainer.total_steps, progress.step, messages, show_progress and first) as bar,
-          StepProfile(trainer.model, profile, messages) as profiling):
+          closing(step_profiles(trainer.model, profile, messages)) as profiles):
+        measuring: Any = None
         groups = trainer.groups()
         group = next(groups)
         while True:
-            signal, finished = _agree(trainer, stop), bool(limits_reached(progress, options))
+            # Of all ranks a signal that came to any, and the time of the first, so that they end at the same update.
+            told: list[Any] = trainer.ranks.exchange([stop.number, progress.seconds])
+            progress.seconds = told[0][1]
+            finished = bool(limits_reached(progress, options))
             due = finished or progress.step % options.valid_every == 0 or progress.step == options.valid_first
+            signal = next((number for number, _ in told if number is not None), None)
             if signal is not None:
                 if progress.step != progress.validated:
                     trainer.save()
                 raise Stopped(signal)
             if due and progress.step != progress.validated:
-                with profiling.paused(), span("validation"):
+                with measuring.pause() if measuring else nullcontext(), span("validation"):
                     validation = trainer.validate_and_save()
-                said = [f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", *validation.samples]
+                said = [f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", *trainer.samples]
                 messages.say("\n".join(map(str, said)))
             elif finished:
                 if options.average > 1:
@@ -167,7 +170,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 return
             else:
                 start = time.perf_counter()
-                profiling.step()
+                measuring = next(profiles)
                 with span("update"):
                     trainer.update(group)
                     group = next(groups)  # which the host prepares while a GPU computes
@@ -177,7 +180,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 progress.seconds += time.perf_counter() - start
                 bar.update(1)
                 if report:
-                    bar.total = progress.end or trainer.total_steps
+                    bar.total = progress.end or bar.total
                     bar.set_postfix_str(_state(trainer), refresh=False)
 
 
@@ -188,13 +191,6 @@ def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:
         del counts["minutes"]
     reached = [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
     return reached or ["minutes"] * (0 < progress.end <= progress.step)
-
-
-def _agree(trainer: Trainer, stop: Request) -> int | None:
-    """A signal that came to any rank; all ranks take the time of the first, so that they end at the same update."""
-    told: list[Any] = trainer.ranks.exchange([stop.number, trainer.progress.seconds])
-    trainer.progress.seconds = told[0][1]
-    return next((number for number, _ in told if number is not None), None)
 
 
 def _state(trainer: Trainer) -> str:
@@ -232,29 +228,17 @@ def _choose_alpha(translator: Translator, pairs: Pairs, options: TrainingOptions
     A model without any BLEU to speak of keeps the default, and the result is empty.
     """
     with decoding_threads(translator.model.config, options.threads, translator.model.device):
-        found = {alpha: score(translator, decoded(pairs, options), options, ranks, beam=4, alpha=alpha)[0]
-                 for alpha in ALPHAS}
+        found = {alpha: score(translator, pairs, options, ranks, beam=4, alpha=alpha)[0] for alpha in ALPHAS}
     if max(found.values()) < NOISE["bleu"]:
         return {}
-    translator.alpha = max(found, key=lambda alpha: found[alpha])
+    translator.alpha = max(found, key=found.__getitem__)
     ranks.first(lambda: choose_alpha(out, translator.alpha))
     return found
 
 
-def _begin(trainer: Trainer) -> None:
-    """Begin the log, write the tokenizers as other programs read them, and tell of options that make no sense."""
-    options, total, batches = trainer.options, trainer.total_steps or math.inf, len(trainer.plan(0))
-    if options.warmup_steps >= total:
-        note(f"a warm-up of {options.warmup_steps:,} updates leaves nothing of the {total:,}: a tenth is used")
-    if options.valid_every >= total and options.valid_first is None:
-        note(f"with --valid-every {options.valid_every:,} a run of {counted(total, 'update')} is validated once, at "
-             "its end")
-    if batches < FEW_BATCHES * options.accumulate:
-        note(f"an epoch is {counted(batches, 'batch', 'batches')} of up to {options.batch_tokens:,} tokens, so that it "
-             "has few updates; --batch-tokens makes them smaller")
-    trainer.log.cut_after(0)
-    source, target = trainer.run.source_tokenizer, trainer.run.target_tokenizer
+def _write_tokenizers(out: Path, source: Tokenizer, target: Tokenizer) -> None:
+    """Write the tokenizers as other programs read them."""
     names = {"tokenizer": source} if source is target else {"source_tokenizer": source, "target_tokenizer": target}
     for name, tokenizer in names.items():
         with suppress(ValueError):  # a file with other ids: who gave it has it
-            replace_file(trainer.out / f"{name}.json", tokenizer.to_hugging_face().encode())
+            replace_file(out / f"{name}.json", tokenizer.to_hugging_face().encode())

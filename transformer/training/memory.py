@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
 from contextlib import suppress
 
 from minigrad.inspect.table import size
@@ -23,11 +22,9 @@ def keep_freed_memory() -> bool:
     too, each thread has its own heap, whose free memory the others cannot use; with these settings they share one.
     On systems other than Linux with glibc the function does nothing.
     """
-    if not sys.platform.startswith("linux"):
-        return False
     try:
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, TypeError):
         return False
     return all(mallopt(*setting) for setting in ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, _NEVER), (_ARENA_MAX, 1)))
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
-from typing import TextIO
+from typing import Any, TextIO
+
+LINE_EVERY = 30.0  # seconds between the lines of progress in a file
 
 
 def shortened(text: str, most: int = 1000) -> str:
     """The text on one line, without its middle beyond `most` characters: what a message quotes may have any length."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most // 2]} … {line[-most // 2:]}"
+
+
+def one_line(error: Exception) -> str:
+    """The message of an exception on one short line."""
+    return shortened(f"there is no {error}" if isinstance(error, KeyError) else str(error), 600)
 
 
 def counted(count: float, one: str, several: str = "") -> str:
@@ -31,16 +38,16 @@ class Messages:
     """
 
     def __init__(self, stream: TextIO | None) -> None:
-        self.stream = stream
+        self.stream: Any = stream or io.TextIOBase()  # of which every method fails
 
     def write(self, text: str) -> int:
         """Write the text, if possible; returns its length."""
-        self._attempt(lambda stream: stream.write(text))
+        self._attempt("write", text)
         return len(text)
 
     def flush(self) -> None:
         """Flush the stream, if possible."""
-        self._attempt(lambda stream: stream.flush())
+        self._attempt("flush")
 
     def say(self, text: str) -> None:
         """Write a line at once, above the progress bar if there is one."""
@@ -52,29 +59,28 @@ class Messages:
     def isatty(self) -> bool:
         """Whether the stream is a terminal."""
         with suppress(ValueError):  # the stream was closed
-            return self.stream is not None and self.stream.isatty()
+            return bool(self.stream.isatty())
         return False
 
-    def fileno(self) -> int:
-        """The descriptor of the stream; OSError if it has none."""
-        if self.stream is None:
-            raise OSError("the stream is closed")
-        return self.stream.fileno()
+    def __getattr__(self, name: str) -> Any:
+        """What else the stream has, such as its descriptor and its encoding."""
+        return getattr(self.stream, name)
 
-    @property
-    def encoding(self) -> str:
-        """The encoding of the stream."""
-        return getattr(self.stream, "encoding", None) or "utf-8"
-
-    def _attempt(self, work: Callable[[TextIO], object]) -> None:
-        if self.stream is None:
-            return
+    def _attempt(self, method: str, *arguments: Any) -> None:
         try:
-            work(self.stream)
+            getattr(self.stream, method)(*arguments)
         except (OSError, ValueError):  # ValueError: the stream was closed, or cannot encode the text
-            stream, self.stream = self.stream, None
-            with suppress(OSError, ValueError):  # a stream without a descriptor
-                _discard(stream.fileno())
+            with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # a stream without a descriptor
+                os.dup2(nowhere.fileno(), self.stream.fileno())
+            self.stream = io.TextIOBase()
+
+
+class Lines(Messages):
+    """A stream for a bar outside a terminal: it writes each state of the bar as a line, without carriage returns."""
+
+    def write(self, text: str) -> int:
+        """Write a state as a line; drop the blanks that would erase one."""
+        return super().write(f"{line}\n") if (line := text.strip()) else 0
 
 
 def note(text: str) -> None:
@@ -82,8 +88,11 @@ def note(text: str) -> None:
     Messages(sys.stderr).say(f"note: {shortened(text)}")
 
 
-def _discard(descriptor: int) -> None:
-    """Put the null device in the place of a descriptor."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, descriptor)
-    os.close(null)
+def progress_bar(total: float, step: int, messages: Any, shown: bool) -> Any:
+    """A bar of updates on a terminal; elsewhere, in a file or a pipe, a line now and then."""
+    from tqdm import tqdm
+
+    terminal = messages.isatty()
+    every = 0.5 if terminal else LINE_EVERY
+    return tqdm(total=total, initial=step, unit="step", disable=not shown, dynamic_ncols=terminal,
+                file=messages if terminal else Lines(messages), mininterval=every, maxinterval=2 * every)

@@ -17,8 +17,8 @@ _RANGES: dict[str, tuple[Any, ...]] = {
     f"from 1 to {MOST_THREADS}": (lambda x: 1 <= x <= MOST_THREADS, "threads"),
     "from 0 to 10**12": (lambda x: 0 <= x <= MOST, "warmup_steps"),
     "from 0 to 2**64 - 1": (lambda x: 0 <= x < 2**64, "seed"),
-    "positive": (lambda x: 0 < x < inf, "learning_rate", "clip_norm", "minutes"),
-    "0 or more": (lambda x: 0 <= x < inf, "weight_decay"),
+    "positive": (lambda x: 0 < x < inf, "learning_rate", "minutes"),
+    "0 or more": (lambda x: 0 <= x < inf, "clip_norm", "weight_decay"),
     "in [0, 1)": (lambda x: 0 <= x < 1, "label_smoothing", "adam_beta2"),
     " or ".join(SCHEDULES): (lambda x: x in SCHEDULES, "schedule"),
     " or ".join(METRICS): (lambda x: x in METRICS, "valid_metric"),
@@ -43,7 +43,7 @@ class TrainingOptions:
             "wsd", constant until the last fifth of the run and then linear to 0, whether updates, epochs or `minutes`
             end it (warm-up, stable, decay: Hu et al. 2024, arXiv:2404.06395, section 4).
         label_smoothing: ε of the loss in training; it is 0 in validation.
-        clip_norm: the largest norm of the gradient over all parameters; None for no clipping.
+        clip_norm: the largest norm of the gradient over all parameters; 0 for no clipping.
         weight_decay: decoupled weight decay, as in AdamW.
         adam_beta2: decay of the second moment; the first moment's is 0.9.
         seed: the seed of the parameters, the order of the data and dropout.
@@ -74,7 +74,7 @@ class TrainingOptions:
     warmup_steps: int = 400
     schedule: str = "cosine"
     label_smoothing: float = 0.1
-    clip_norm: float | None = 1.0
+    clip_norm: float = 1.0
     weight_decay: float = 0.0
     adam_beta2: float = 0.98
     seed: int = 1
@@ -108,14 +108,6 @@ class TrainingOptions:
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `to_json`; ValueError names unknown entries."""
-        unknown = sorted(set(values) - {f.name for f in fields(cls)})
-        if unknown:
-            raise ValueError(f"the training options have unknown entries: {', '.join(unknown)}")
-        return cls(**values)
 
     def changed_from(self, earlier: Self) -> list[str]:
         """The options that differ from an earlier run's, though a resumed run may not change them."""

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,10 +23,8 @@ from transformer.data.tokenizer import Tokenizer, build_tokenizers, load_tokeniz
 from transformer.model import TransformerConfig
 from transformer.training.memory import multiplications
 from transformer.training.options import TrainingOptions
-from transformer.training.recipes import RECIPES
+from transformer.training.recipes import RECIPES, Options, changed, model_config, training_options
 from transformer.training.threads import SMALL, usable_threads
-
-Options = dict[str, Any]
 
 VALIDATIONS = 14  # of a run, so that a machine of half or twice the expected speed has 8 to 20 or so
 FIRST_LOOK = 1 / 3  # expected minutes until the first validation
@@ -100,8 +98,7 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
     if not pairs:
         raise DataError("plan_text: there are no pairs to train on")
     options, tokenizers = vocabularies(pairs, given)
-    sized = RECIPES["text"].changed({name: given[name] for name in ("preset", "max_length") if name in given})
-    limit = sized.config(*tokenizers, share_embeddings=False).max_length
+    limit = model_config(changed(RECIPES["text"], given), *tokenizers).max_length
     chosen, examples = fitting(pairs, *tokenizers, limit)
     if not chosen:
         raise DataError(f"no pair of the training text has at most {limit:,} tokens a side; raise --max-length")
@@ -171,18 +168,18 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
     """The end of a `Plan`: the given options with a planned value for each other one that the recipe leaves open.
 
     Args:
-        given: options as `Recipe.changed` takes them.
+        given: options as `changed` takes them.
         amount: the training text.
         tokenizers: of both sides, whose sizes the last layer has.
         threads: the threads that the machine has for the run.
     """
-    recipe, shared = RECIPES["text"], tokenizers[0] is tokenizers[1]
+    shared = tokenizers[0] is tokenizers[1]
     options: Options = {"batch_tokens": batch_tokens(amount)} | given
     if "preset" not in given:
         d_model = given.get("d_model") or width(amount, threads * given.get("minutes", LONGEST_RUN))
         heads = d_model // 32 if d_model % 32 == 0 else 1
         options = {"d_model": d_model, "num_heads": heads, "d_ff": 4 * d_model, "layers": 3} | options
-    config = recipe.changed(options).config(*tokenizers, share_embeddings=shared)
+    config = model_config(changed(RECIPES["text"], options), *tokenizers, share_embeddings=shared)
     if not given.keys() & {"steps", "epochs", "minutes"}:
         longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
         options["steps"] = round(longest.updates * min(1, most_passes(amount) / longest.passes))
@@ -196,8 +193,8 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
     } | options
     if first < options["valid_every"] / 2:
         options = {"valid_first": first} | options
-    recipe = recipe.changed({"steps": None} | options)  # the recipe's own stands for the length that is planned
-    return options, recipe.config(*tokenizers, share_embeddings=shared), recipe.options, run
+    whole = changed(RECIPES["text"], options)
+    return options, model_config(whole, *tokenizers, share_embeddings=shared), training_options(whole), run
 
 
 def batch_tokens(amount: Amount) -> int:

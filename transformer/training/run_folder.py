@@ -1,4 +1,4 @@
-"""The folder of a training run: the names of its checkpoints, and the pointers to two of them.
+"""The folder of a training run: the names of its checkpoints, the pointers to two of them, and its lock.
 
     DIR/
         log.csv                     one line for each validation
@@ -9,6 +9,10 @@
 
 Names: ``00000400`` was made after the validation of step 400, ``00000433-interrupted`` by Ctrl-C, and
 ``00001200-average-5`` of the last five at the end.
+
+The lock belongs to an open descriptor of the folder (``flock``), and leaves no file. It excludes other processes and
+other threads of this one, and ends with the process, however that ends. What only reads a run takes no lock and never
+waits.
 """
 
 from __future__ import annotations
@@ -16,9 +20,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from transformer.training.files import naming, read_file, replace_file, sync_folder
+from transformer.training.messages import note
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 OPTIMIZER = "optimizer.safetensors"
 LONGEST_NAME = 100  # characters of a checkpoint's name
@@ -79,12 +91,7 @@ def pointed(folder: Path, pointer: str) -> str | None:
         name = read_file(folder / pointer, LONGEST_NAME).decode("ascii", "replace").strip()
     except OSError:
         return ""
-    return name if is_name(name) else ""
-
-
-def is_name(name: str) -> bool:
-    """Whether a text can be the name of a checkpoint: short, and of letters, digits, dots, hyphens and underscores."""
-    return _NAME.fullmatch(name) is not None
+    return name if _NAME.fullmatch(name) else ""
 
 
 def resolve(folder: Path, which: str) -> str:
@@ -95,15 +102,13 @@ def resolve(folder: Path, which: str) -> str:
             that name is not checked.
     """
     check_run(folder)
-    if which not in ("best", "latest"):
-        if not is_name(which):
-            raise RunError(f"{folder}: {which[:LONGEST_NAME]!r} is not the name of a checkpoint")
-        return which
-    name = pointed(folder, which)
-    if name is None:
-        which, name = "latest", pointed(folder, "latest")
-    if not name:
-        raise RunError(f"{folder / which}: damaged: what it holds is not the name of a checkpoint")
+    name: str | None = which
+    if which in ("best", "latest"):
+        name = pointed(folder, which)
+        if name is None:
+            which, name = "latest", pointed(folder, "latest")
+    if not name or not _NAME.fullmatch(name):
+        raise RunError(f"{folder / which[:LONGEST_NAME]}: damaged, or not the name of a checkpoint")
     return name
 
 
@@ -117,9 +122,8 @@ def numbered(folder: Path) -> list[str]:
 
 def checkpoint_names(folder: Path) -> list[str]:
     """The names of all checkpoints, newest first."""
-    parent = folder / "checkpoints"
-    found = (path.name for path in parent.iterdir() if is_name(path.name) and path.is_dir()) if parent.is_dir() else ()
-    return sorted(found, reverse=True)
+    found = (folder / "checkpoints").glob("*")
+    return sorted((path.name for path in found if _NAME.fullmatch(path.name) and path.is_dir()), reverse=True)
 
 
 def prune(folder: Path, keep: int) -> None:
@@ -150,3 +154,66 @@ def remove(path: Path) -> None:
         with naming(path):
             path = path.rename(hidden)
     shutil.rmtree(path, ignore_errors=True)
+
+
+# --------------------------------------------------------------------------- one writer
+
+
+@contextmanager
+def only_writer(folder: Path, new: bool) -> Iterator[None]:
+    """Within the block, no other training writes to `folder`.
+
+    Where a file system or a platform has no locks, a note on standard error says so, and the block is entered.
+
+    Args:
+        folder: the folder of the run.
+        new: make the folder and those above it, where they are missing. Those that are empty at the end of the block
+            are removed again.
+
+    Raises:
+        RunError: another training writes to the folder, or there is none.
+    """
+    made = [path for path in (folder, *folder.parents) if new and not path.exists()]
+    if new:
+        with suppress(FileExistsError):
+            folder.mkdir(parents=True, exist_ok=True)
+    check_folder(folder)
+    with _locked(folder, exclusive=True) as lock:
+        if not lock:
+            note(f"{folder}: there are no locks here; start no second training in this folder")
+        try:
+            yield
+        finally:
+            for path in made:
+                with suppress(OSError):  # it has files
+                    path.rmdir()
+
+
+def check_free(folder: Path) -> None:
+    """RunError if a training writes to `folder` now."""
+    if folder.is_dir():
+        with _locked(folder, exclusive=False):
+            pass
+
+
+@contextmanager
+def _locked(folder: Path, exclusive: bool) -> Iterator[bool]:
+    """Lock a folder for the block, which gets whether that is possible; RunError if a training has locked it."""
+    if fcntl is None:
+        yield False
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            # A training that failed may just have removed the folder that it had made.
+            free, possible = os.path.samestat(os.stat(folder), os.fstat(descriptor)), True
+        except (BlockingIOError, FileNotFoundError):
+            free, possible = False, True
+        except OSError:  # network file systems raise various errors
+            free, possible = True, False
+        if not free:
+            raise RunError(f"{folder}: another training writes to it; wait for its end, or choose another folder")
+        yield possible
+    finally:
+        os.close(descriptor)

@@ -36,17 +36,6 @@ def usable_threads(processes: int = 1) -> int:
     return min(cores if processes == 1 else max(1, min(cores, (os.cpu_count() or 1) // processes)), MOST)
 
 
-def suitable_threads(config: TransformerConfig, batch_tokens: int, processes: int = 1) -> int:
-    """The default number of threads of a training run, of which so many `processes` share the machine.
-
-    A small model gets one: more would gain little, and lose much where another program keeps a core busy. Another model
-    gets all usable threads, as long as each has enough work. The number depends on sizes and the machine, not on times.
-    """
-    if config.d_model <= SMALL:
-        return 1
-    return max(1, min(usable_threads(processes), batch_tokens // SHARD_TOKENS))
-
-
 def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int:
     """The number of shards of each training batch, at most `threads`; see `ParallelGradients`.
 
@@ -55,6 +44,14 @@ def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int
     divided, the threads share each matrix product.
     """
     return 1 if config.d_model <= SMALL else max(1, min(threads, batch_tokens // SHARD_TOKENS))
+
+
+def suitable_threads(config: TransformerConfig, batch_tokens: int, processes: int = 1) -> int:
+    """The default number of threads of a training run, of which so many `processes` share the machine.
+
+    As many as there are shards: more would gain little, and lose much where another program keeps a core busy.
+    """
+    return shards_of(config, usable_threads(processes), batch_tokens)
 
 
 @contextmanager
@@ -84,23 +81,19 @@ def decoding_threads(config: TransformerConfig, threads: int | None, device: str
     if config.d_model > SMALL and device == "cpu":
         with limit_threads(1), parallel.threads(threads or usable_threads()):
             yield
-    elif threads is None:
-        yield  # see `suitable_products`
     else:
-        with limit_threads(threads):
+        with suitable_products(config, threads):
             yield
 
 
 @contextmanager
-def suitable_products(config: TransformerConfig) -> Iterator[None]:
-    """Within the block, matrix products use one thread for a small model; otherwise the BLAS decides (all cores).
+def suitable_products(config: TransformerConfig, threads: int | None = None) -> Iterator[None]:
+    """Within the block, matrix products use `threads` threads; None: one for a small model, else as the BLAS decides.
 
     The threads of a BLAS wait for each other at every product. With small products the wait costs more than the threads
     gain, and much more where another program keeps a core busy. A number from `limit_threads`, or from an environment
-    variable such as OPENBLAS_NUM_THREADS, takes precedence.
+    variable such as OPENBLAS_NUM_THREADS, takes precedence over None.
     """
-    if config.d_model > SMALL or _decided.get() or any(name in os.environ for name in SETTINGS):
+    decided = config.d_model > SMALL or _decided.get() or any(name in os.environ for name in SETTINGS)
+    with nullcontext() if threads is None and decided else limit_threads(threads or 1):
         yield
-    else:
-        with limit_threads(1):
-            yield

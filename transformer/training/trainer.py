@@ -1,20 +1,19 @@
 """One training run: the model, the optimizer, the schedule, the progress, and the steps that change them.
 
 A run is a function of its options, its data and its seed: batches follow from (seed, epoch), dropout from (seed, step)
-and the number of threads that a batch is divided over, which is an option; a checkpoint holds everything else. So a run
+and the number of shards that a batch is divided into, which is an option; a checkpoint holds everything else. So a run
 that was stopped and resumed makes the same updates, bit for bit, as one that was never stopped. The loop itself is in
-`transformer.training.loop`, and going on from a checkpoint in `transformer.training.restoring`.
+`transformer.training.loop`.
 """
 
 from __future__ import annotations
 
 import math
-import textwrap
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,28 +27,26 @@ from transformer.data.batches import collate, divide
 from transformer.data.examples import Examples
 from transformer.data.extras import require
 from transformer.data.parallel_text import Pairs
-from transformer.distributed import ALONE, Alone, Ranks
+from transformer.distributed import ALONE, Alone
 from transformer.finite import NotFinite, check_finite, unwarned
 from transformer.model import Transformer
-from transformer.training.checkpoints import Run, load_run, save_checkpoint
-from transformer.training.distributed_gradients import DistributedGradients
+from transformer.training.checkpoints import NUMERICS, Run, load_checkpoint, load_run, others, save_checkpoint
 from transformer.training.log import Log
-from transformer.training.messages import note
-from transformer.training.options import TrainingOptions
-from transformer.training.parallel_gradients import ParallelGradients, Part
-from transformer.training.progress import Progress
-from transformer.training.run_folder import RunError, numbered, point, prune
+from transformer.training.messages import note, one_line
+from transformer.training.parallel_gradients import ParallelGradients, Shard
+from transformer.training.progress import Progress, Validation
+from transformer.training.run_folder import RunError, numbered, point, pointed, prune, resolve
 from transformer.training.threads import shards_of
-from transformer.training.validation import Validation, spread, validate
+from transformer.training.validation import Sample, score, spread
 from transformer.translator import Translator
 
 DECAY = 0.2  # the share of a run with the schedule "wsd" in which the rate falls
 
 
 class Group(NamedTuple):
-    """The batches of one update: our shards of each, their target tokens in all, and the next batch after them."""
+    """The batches of one update, each in shards; their target tokens in all; and the next batch after them."""
 
-    parts: list[Part]
+    batches: list[list[Shard | None]]
     tokens: int
     epoch: int
     batch: int
@@ -61,40 +58,37 @@ class Trainer:
     Attributes:
         gradients: computes the gradients of a batch; with several threads, updates need its ``with`` block.
         ranks: the processes that train together; the first alone writes.
-        total_steps: the number of updates of the whole run, if the options limit steps or epochs.
-        best: the validation of the checkpoint that "best" names.
+        total_steps: the number of updates of the whole run; infinite if the options limit neither steps nor epochs.
         latest: the checkpoint that was saved or restored last.
+        samples: three of the sentences behind the last validation, the same ones every time.
+        train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
 
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
                  ranks: Alone = ALONE) -> None:
-        self.out, self.run, self.ranks = out, run, ranks
-        self.options = options = TrainingOptions.from_json(run.training)
+        self.out, self.run, self.ranks, self.options = out, run, ranks, run.options
+        options, self.log, self.latest, self.samples = run.options, Log(out / "log.csv"), "", list[Sample]()
+        self.train_loss = math.nan
         if options.valid_metric == "bleu":
             # fail here, before the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
         self.examples = encode(train_pairs, "training", run)
         self.valid_pairs = list(valid_pairs)
-        self.train_sample = spread(train_pairs, min(len(valid_pairs), 1000))  # for a loss like that of validation
-        self.data_checksum = encode(valid_pairs, "validation", run, self.examples.checksum).checksum
+        self.train_sample = spread(train_pairs, min(len(valid_pairs), 1000))
+        checksum = encode(valid_pairs, "validation", run, self.examples.checksum).checksum
+        self.progress = run.progress = Progress(data_checksum=checksum)
         minigrad.manual_seed(options.seed)
         self.model = Transformer(run.config).to(device)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
         threads = shards_of(run.config, options.threads or 1, options.batch_tokens // ranks.size)
-        if isinstance(ranks, Ranks):
-            self.gradients: ParallelGradients = DistributedGradients(self.model, ranks, threads, options.shards)
-            run.training["shards"] = self.gradients.shards  # so the run goes on anywhere to the same bits
-        else:
-            self.gradients = ParallelGradients(self.model, threads, options.shards)
-        self.progress = Progress()
+        self.gradients = ParallelGradients(self.model, threads, options.shards, ranks)
+        if ranks is not ALONE:
+            run.options = replace(options, shards=self.gradients.shards)  # so the run goes on anywhere to the same bits
         # Every epoch has as many batches: their number follows from the lengths.
-        epochs = options.epochs and options.epochs * math.ceil(len(self.plan(0)) / options.accumulate)
-        self.total_steps = min(filter(None, (options.steps, epochs)), default=None)
-        self.scheduler = optim.LambdaLR(self.optimizer, schedule(options, self.total_steps, self.progress))
-        self.log = Log(self.out / "log.csv")
-        self.best = Validation(math.inf, 0.0)
-        self.latest: str | None = None
+        of_an_epoch = math.ceil(len(self.plan(0)) / options.accumulate)
+        self.total_steps = min(options.steps or math.inf, (options.epochs or math.inf) * of_an_epoch)
+        self.scheduler = optim.LambdaLR(self.optimizer, self.rate)
 
     # ----------------------------------------------------------------- updates
 
@@ -122,19 +116,36 @@ class Trainer:
         minigrad.random.set_step(progress.step)
         self.optimizer.zero_grad()
         with on_device(self.model.device), unwarned():
-            for part in group.parts:
-                loss = self.gradients.of(part, options.label_smoothing, group.tokens)
+            for shards in group.batches:
+                loss = self.gradients.of(shards, options.label_smoothing, group.tokens)
                 progress.loss_sum = progress.loss_sum + loss
-            if options.clip_norm is not None:
+            if options.clip_norm:
                 optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
             self.optimizer.step()
+        progress.learning_rate = self.scheduler.get_last_lr()[0]
         progress.step += 1
         progress.epoch, progress.batch = group.epoch, group.batch
         progress.tokens += group.tokens
         progress.loss_tokens += group.tokens
-        progress.learning_rate = self.scheduler.get_last_lr()[0]
         self.decide_end(progress.step - 1)  # the time of this one is added later
         self.scheduler.step()
+
+    def rate(self, step: int) -> float:
+        """The factor of the learning rate after `step` updates; the last update of a run has one above 0, too.
+
+        With "cosine", that is Loshchilov and Hutter 2017 (SGDR), equation 5, after a linear warm-up.
+        """
+        options, progress, total = self.options, self.progress, self.total_steps
+        warmup = max(1, options.warmup_steps if options.warmup_steps < total else total // 10)
+        rise = min(1.0, (step + 1) / warmup)
+        if options.schedule == "inverse_sqrt":  # the paper's shape, with its peak at `learning_rate`
+            return min(rise, math.sqrt(warmup / (step + 1)))
+        if options.schedule == "cosine":
+            done = min(1.0, max(0, step + 1 - warmup) / (total + 1 - warmup))
+            return rise * (1 + math.cos(math.pi * done)) / 2
+        if progress.end and step >= progress.decay_from:  # with "wsd" alone
+            return rise * (progress.end - step) / (progress.end - progress.decay_from + 1)
+        return rise
 
     def decide_end(self, timed: int) -> None:
         """With "wsd", once four fifths of the run are made: decide at which update it ends, and begin the decay.
@@ -142,10 +153,9 @@ class Trainer:
         The updates that are left follow from the options, or from the pace so far, that of `timed` updates, where
         `minutes` end the run first.
         """
-        progress, options = self.progress, self.options
+        progress, options, total = self.progress, self.options, self.total_steps
         if options.schedule != "wsd" or progress.end:
             return
-        total = self.total_steps or math.inf
         if options.minutes is not None and timed:
             total = min(total, timed * 60 * options.minutes / progress.seconds)
         if progress.step >= (1 - DECAY) * total:
@@ -164,13 +174,21 @@ class Trainer:
         """The model as it is now, with its tokenizers."""
         return Translator(self.model, self.run.source_tokenizer, self.run.target_tokenizer)
 
-    def better(self, validation: Validation) -> bool:
-        """Whether a validation of this run is better than the best."""
-        return validation.better_than(self.best, self.options.valid_metric)
-
     def validate(self) -> Validation:
-        """Validation loss and metric of the model as it is now."""
-        return validate(self.translator(), self.valid_pairs, self.options, self.ranks)
+        """Validation loss and metric of the model as it is now; modes, random state and gradients stay as they are."""
+        translator, options = self.translator(), self.options
+        loss, self.train_loss = (translator.loss(pairs, options.batch_tokens, self.ranks)
+                                 for pairs in (self.valid_pairs, self.train_sample))
+        metric, samples = score(translator, self.valid_pairs, options, self.ranks)
+        self.samples = spread(samples, 3)
+        return Validation(loss, metric)
+
+    def better(self, validation: Validation) -> bool:
+        """Whether a validation is better than the best so far, which it then is."""
+        better = validation.better_than(self.progress.best, self.options.valid_metric)
+        if better:
+            self.progress.best = validation
+        return better
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
@@ -178,48 +196,18 @@ class Trainer:
         self.read_loss()
         validation = self.validate()
         progress.improved = self.better(validation)
-        if progress.improved:
-            self.best = validation
-        row = self._row(validation)
-        progress.validated, progress.loss_sum, progress.loss_tokens = progress.step, 0.0, 0
         progress.seconds += time.perf_counter() - start
         self.ranks.compare(weights=self._checksum_of_weights)
-        self.ranks.first(lambda: self.log.add(**row, seconds=progress.seconds))
+        self.ranks.first(lambda: self._add_to_log(validation))
+        progress.validated, progress.loss_sum, progress.loss_tokens = progress.step, 0.0, 0
         self.save()
         return validation
 
-    def _row(self, validation: Validation) -> dict[str, Any]:
-        """What the log has of a validation, but for the seconds."""
+    def _add_to_log(self, validation: Validation) -> None:
         progress = self.progress
-        train_loss = self.translator().loss(self.train_sample, self.options.batch_tokens, self.ranks)
-        return {"step": progress.step, "epoch": progress.epoch, "objective": progress.mean_loss,
-                "train_loss": train_loss, "valid_loss": validation.loss, "metric": validation.metric,
-                "learning_rate": progress.learning_rate, "tokens": progress.tokens}
-
-    def average_checkpoints(self) -> None:
-        """Average the weights of the last checkpoints; what validates better than the best is saved as that."""
-        states, options, progress = list[dict[str, np.ndarray]](), self.options, self.progress
-        for name in self.ranks.first(lambda: numbered(self.out)[-options.average:]):
-            try:
-                states.append(load_run(self.out, name, self.ranks)[1])
-            except RunError as error:
-                note(f"{error}; it is left out of the average")
-        if len(states) < 2:
-            note(f"no average: only {len(states)} of the last {options.average} checkpoints can be read")
-            return
-        own = {name: tensor.numpy().copy() for name, tensor in self.model.state_dict().items()}
-        self.model.load_state_dict({name: np.mean([state[name] for state in states], axis=0, dtype=np.float64)
-                                    .astype(array.dtype) for name, array in own.items()})
-        validation = self.validate()
-        if self.better(validation):
-            self.best = validation
-            average, row = f"{progress.step:08d}-average-{len(states)}", self._row(validation)
-            self.ranks.first(lambda: self._write_weights(average, {}))
-            self.ranks.first(lambda: point(self.out, "best", average))
-            self.ranks.first(lambda: self.log.add(**row, seconds=progress.seconds))
-        else:
-            note(f"the average of the last {len(states)} checkpoints validates no better, and is not kept")
-        self.model.load_state_dict(own)
+        self.log.add(step=progress.step, epoch=progress.epoch, objective=progress.mean_loss, train_loss=self.train_loss,
+                     valid_loss=validation.loss, metric=validation.metric, learning_rate=progress.learning_rate,
+                     tokens=progress.tokens, seconds=progress.seconds)
 
     def _checksum_of_weights(self) -> int:
         """A checksum that is the same on all ranks, as long as every one makes the same updates."""
@@ -227,6 +215,29 @@ class Trainer:
         for tensor in self.model.state_dict().values():
             total = zlib.crc32(tensor.numpy().tobytes(), total)
         return total
+
+    def average_checkpoints(self) -> None:
+        """End with the average of the weights of the last checkpoints; if that validates better, it is the best."""
+        names = self.ranks.first(lambda: numbered(self.out)[-self.options.average:])
+        try:
+            states = [load_run(self.out, name, self.ranks)[1] for name in names]
+        except RunError as error:
+            note(f"no average: {error}")
+            return
+        self.model.load_state_dict({name: np.mean([state[name] for state in states], axis=0, dtype=np.float64)
+                                    .astype(array.dtype) for name, array in states[0].items()})
+        validation = self.validate()
+        if not self.better(validation):
+            note(f"the average of the last {len(states)} checkpoints validates no better, and is not kept")
+            return
+        name = f"{self.progress.step:08d}-average-{len(states)}"
+
+        def keep() -> None:
+            save_checkpoint(self.out, name, self.run, self.model.state_dict(), {})
+            point(self.out, "best", name)
+            self._add_to_log(validation)
+
+        self.ranks.first(keep)
 
     # ----------------------------------------------------------------- checkpoints
 
@@ -245,19 +256,18 @@ class Trainer:
             self.latest = name
 
     def _write(self, name: str) -> None:
-        check_finite(dict(self.model.named_parameters()))
         moments = self.moments()
+        check_finite(dict(self.model.named_parameters()))
         check_finite(moments, "the optimizer's")
-        self._write_weights(name, moments)
+        save_checkpoint(self.out, name, self.run, self.model.state_dict(), moments)
         point(self.out, "latest", name)
-        if self.progress.improved and self.progress.step == self.progress.validated:
+        if self._is_best():
             point(self.out, "best", name)
         prune(self.out, max(self.options.keep, self.options.average))
 
-    def _write_weights(self, name: str, moments: dict[str, np.ndarray]) -> None:
-        best = self.best.to_json() if self.best.loss < math.inf else None
-        self.run.progress = asdict(self.progress) | {"best": best, "data_checksum": self.data_checksum}
-        save_checkpoint(self.out, name, self.run, self.model.state_dict(), moments)
+    def _is_best(self) -> bool:
+        """Whether the weights as they are now were validated as the best."""
+        return self.progress.improved and self.progress.step == self.progress.validated
 
     def moments(self) -> dict[str, np.ndarray]:
         """The state of the optimizer: host arrays by "parameter.name"."""
@@ -274,6 +284,88 @@ class Trainer:
             state.setdefault(numbers[parameter], {})[name] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
 
+    def restore(self, which: str = "latest") -> None:
+        """Go on from a checkpoint in `out`, which "latest" then names; later lines of the log are dropped.
+
+        Args:
+            which: "latest", "best", or the name of a checkpoint. "best" then still names its checkpoint if that is
+                intact; otherwise the restored one, which is validated anew.
+
+        Raises:
+            RunError: the checkpoint cannot be used, or was made with other pairs, another configuration, or options
+                that a resumed run may not change. The folder is unchanged; the trainer is not to be used.
+        """
+        out, options = self.out, self.options
+        run, arrays, moments = load_run(out, which, self.ranks)
+        name = self.ranks.first(lambda: resolve(out, which))
+        earlier = run.config.to_json()
+        changed = [name for name, value in self.run.config.to_json().items() if value != earlier[name]]
+        changed += options.changed_from(run.options)
+        if changed:
+            raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another "
+                           "folder")
+        if run.progress.data_checksum != self.progress.data_checksum:
+            raise RunError(f"{out}: the pairs or the tokenizers are not those that this run began with; start a new "
+                           "one in another folder")
+        progress = self.progress = self.run.progress = run.progress
+        if any(getattr(run.options, limit) != getattr(options, limit) for limit in ("steps", "epochs", "minutes")):
+            progress.decay_from = progress.end = 0
+            self.decide_end(progress.step)
+        try:
+            self.model.load_state_dict(arrays)
+            self.load_moments(moments)
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}{others(out, name)}"
+                           ) from error
+        self.scheduler.load_state_dict({"last_step": progress.step})
+        if not moments and progress.step:
+            note(f"{name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, and "
+                 "the updates are not those of a run that was never stopped")
+        if run.numerics != NUMERICS:
+            note(f"{name} was computed by a version that rounds sums otherwise (numerics {run.numerics}, here "
+                 f"{NUMERICS}): the run goes on, and its updates differ in the last digits from those of that version")
+        best = self._restored_best(name)
+
+        def settle() -> None:
+            self.log.read()  # RunError if it cannot be cut
+            for pointer, wanted in (("latest", name), ("best", best)):
+                if wanted is not None:
+                    point(out, pointer, wanted)
+            if which == "latest":
+                prune(out, max(options.keep, options.average))
+            self.log.cut_after(progress.validated)
+
+        self.ranks.first(settle)
+        self.latest = name
+
+    def _restored_best(self, name: str) -> str | None:
+        """The checkpoint that "best" is to name, now that `name` is restored, and its validation in the progress.
+
+        It is the one that "best" names; or `name`, if a killed run left the pointer out, or if that one is damaged.
+        """
+        progress, own = self.progress, self._is_best()
+        pointer, found = self.ranks.first(lambda: self._named_best(name))
+        other = Validation(**found) if found else None
+        if other is not None and (not own or self.better(other)):
+            progress.best = other
+            return str(pointer)
+        if own:
+            return name
+        if pointer is None and progress.best is None:  # nothing was validated before
+            return None
+        progress.best, progress.improved = self.validate(), True
+        note(f"the best checkpoint is lost; {name}, validated anew, is the best now")
+        return name
+
+    def _named_best(self, name: str) -> tuple[str | None, Any]:
+        """What "best" names, and its validation if it is intact and another than `name`."""
+        pointer = pointed(self.out, "best")
+        if pointer not in (None, name):
+            with suppress(RunError):
+                best = load_checkpoint(self.out, resolve(self.out, "best"))[0].progress.best
+                return pointer, best and asdict(best)
+        return pointer, None
+
 
 def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
     """The token ids of `pairs`, by the tokenizers of `run`; RunError if one has more than the model's positions.
@@ -286,28 +378,8 @@ def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
     """
     limit = run.config.max_length
     examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
-    too_long = np.flatnonzero(examples.too_long)
+    too_long = np.flatnonzero(examples.too_long) + 1
     if too_long.size:
-        first = int(too_long[0])
-        text = textwrap.shorten(" ".join(next(islice(pairs, first, None))), 60, placeholder="…")
-        raise RunError(f"{kind} pair {first + 1}, {text!r}, has more tokens than the model's {limit:,} positions "
-                       f"(too long: {len(too_long):,}); shorten or remove it, or raise --max-length")
+        raise RunError(f"{kind} pair {too_long[0]} has more tokens than the model's {limit:,} positions (too long: "
+                       f"{too_long.size:,}); shorten or remove it, or raise --max-length")
     return examples
-
-
-def schedule(options: TrainingOptions, total: int | None, progress: Progress) -> Callable[[int], float]:
-    """The factor of the learning rate, from the number of updates made; a run of `total` updates ends above 0.
-
-    With "cosine", that is Loshchilov and Hutter 2017 (SGDR), equation 5, after a linear warm-up.
-    """
-    warmup = max(1, options.warmup_steps if options.warmup_steps < (total or math.inf) else (total or 0) // 10)
-
-    def factor(step: int) -> float:
-        rise, after = min(1.0, (step + 1) / warmup), max(0, step + 1 - warmup)
-        if options.schedule == "cosine":
-            return rise * (1 + math.cos(math.pi * min(1.0, after / ((total or 0) + 1 - warmup)))) / 2
-        if options.schedule == "inverse_sqrt":  # the paper's shape, with its peak at `learning_rate`
-            return min(rise, math.sqrt(warmup / (step + 1)))
-        return rise * progress.decay(step)  # which is 1 with "constant"
-
-    return factor

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tarfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +25,8 @@ def check_outputs(out, printed):
 def test_it_trains_translates_and_draws(tmp_path, monkeypatch):
     monkeypatch.undo()  # here the curves are drawn
     monkeypatch.setattr("transformer.explore.checks.DIRECTIONS", 1)  # of an untrained model, which writes on and on
-    recipe = recipes.RECIPES["dates"]
-    monkeypatch.setitem(recipes.RECIPES, "dates", replace(recipe, train_count=300, valid_count=5))
+    few = {"train_count": 300, "valid_count": 5}
+    monkeypatch.setitem(recipes.RECIPES, "dates", recipes.RECIPES["dates"] | few)
     result = call("demo", "--steps", 1, "--out", tmp_path)
     assert result.exit_code == 0, result.output
     check_outputs(tmp_path, result.stdout)

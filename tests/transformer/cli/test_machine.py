@@ -40,7 +40,7 @@ def test_a_run_says_and_keeps_its_number(tmp_path):
         new = SMALL if step == 1 else ["--resume", "--quiet"]
         result = call("train", *new, "--steps", step, "--out", out, *given)
         assert result.stdout.splitlines()[1] == number
-        assert load_run(out, "latest")[0].training["threads"] == int(number[0])
+        assert load_run(out, "latest")[0].options.threads == int(number[0])
 
 
 def test_threads_while_it_decodes(small_run, monkeypatch):

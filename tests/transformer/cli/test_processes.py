@@ -89,7 +89,7 @@ def test_a_training_outlives_its_streams(broken, tmp_path):
     os.close(pipe)
     process.stdin.close()
     assert process.wait(timeout=60) == 0
-    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 4
+    assert load_run(tmp_path / "run", "latest")[0].progress.step == 4
 
 
 def status(patch, streams, *command):

@@ -8,7 +8,6 @@ import pytest
 
 from tests.transformer.commands import call, contents, refused
 from transformer.training.checkpoints import load_run
-from transformer.training.options import TrainingOptions
 
 
 @pytest.mark.parametrize(("arguments", "fixed", "changed"), [
@@ -27,7 +26,7 @@ def test_a_resumed_run_keeps_its_options_and_may_be_told_them(begun, small_run, 
         assert begun == []
     else:
         assert call(*command).exit_code == 130
-        stored = TrainingOptions.from_json(load_run(small_run)[0].training)
+        stored = load_run(small_run)[0].options
         assert (begun[0].resume, begun[0].options) == ("latest", replace(stored, **changed))
     assert contents(small_run) == before
 
@@ -58,7 +57,7 @@ def test_text_from_standard_input_is_given_again(tmp_path):
     assert call(*command, 2, "--train", "-", *model, standard_input=text).exit_code == 0
     assert "give it again" in refused(*command, 4, "--resume", standard_input=text)
     assert call(*command, 4, "--resume", "--train", "-", standard_input=text).exit_code == 0
-    assert load_run(tmp_path / "run", "latest")[0].progress["step"] == 4
+    assert load_run(tmp_path / "run", "latest")[0].progress.step == 4
 
 
 def test_a_finished_run_says_so(small_run, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.transformer.commands import call
 from transformer.data import TASKS, WordTokenizer
-from transformer.training.recipes import RECIPES
+from transformer.training.recipes import RECIPES, model_config, training_options
 
 
 def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
@@ -18,10 +18,10 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
     assert call("train", "--task", task, "--out", tmp_path, "--train-count", 300).exit_code == 130
     [run] = begun
     recipe = RECIPES[task]
-    assert run.options == replace(recipe.options, threads=1)
-    assert run.config == recipe.config(*run.tokenizers)
-    for side, pairs, count in (("train", run.train_pairs, 300), ("valid", run.valid_pairs, recipe.valid_count)):
-        assert pairs == TASKS[task].pairs(side, count, recipe.options.seed)
+    assert run.options == replace(training_options(recipe), threads=1)
+    assert run.config == model_config(recipe, *run.tokenizers)
+    for side, pairs, count in (("train", run.train_pairs, 300), ("valid", run.valid_pairs, recipe["valid_count"])):
+        assert pairs == TASKS[task].pairs(side, count, run.options.seed)
     assert {tokenizer.kind for tokenizer in run.tokenizers} == {TASKS[task].tokenizer_kind}
     assert (run.device, run.resume, run.progress, run.data["task"]) == ("cpu", False, True, task)
 
@@ -35,8 +35,8 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
     ("--config base", {"d_model": 512, "dropout": 0.0, "max_length": 64, "share_embeddings": True}),
     ("--epochs 2", {"steps": None, "epochs": 2}),
     ("--epochs 2 --steps 7", {"steps": 7, "epochs": 2}),
-    ("--minutes 1.5", {"minutes": 1.5, "steps": RECIPES["copy"].options.steps}),
-    ("--clip 0 --warmup 9 --metric bleu", {"clip_norm": None, "warmup_steps": 9, "valid_metric": "bleu"}),
+    ("--minutes 1.5", {"minutes": 1.5, "steps": RECIPES["copy"]["steps"]}),
+    ("--clip 0 --warmup 9 --metric bleu", {"clip_norm": 0.0, "warmup_steps": 9, "valid_metric": "bleu"}),
     ("--clip 2.5 --seed 8 --threads 3", {"clip_norm": 2.5, "seed": 8, "threads": 3}),
 ])
 def test_options(begun, tmp_path, arguments, expected):

@@ -10,38 +10,28 @@ import pytest
 from tests.transformer import runs
 from transformer.training import checkpoints
 from transformer.training.checkpoints import check, load_checkpoint, load_model, load_run
-from transformer.training.log import COLUMNS, Log
+from transformer.training.log import Log
 from transformer.training.loop import TrainingError, fit
-from transformer.training.restoring import restore
 from transformer.training.run_folder import RunError, is_run, numbered, point, pointed, prune
 
 
 def test_a_checkpoint_gives_back_what_was_saved(tmp_path):
+    """As JSON and safetensors, from which a model comes back in evaluation mode."""
     trainer = runs.new_trainer(tmp_path)
-    trainer.update(next(trainer.groups()))
-    trainer.save()
+    updated(trainer).save()
     run, arrays, moments = load_run(tmp_path, "latest")
-    assert runs.bits(arrays) == runs.bits({k: v.numpy() for k, v in trainer.model.state_dict().items()})
     assert runs.bits(moments) == runs.bits(trainer.moments())
-    state = trainer.optimizer.state_dict()
-    trainer.load_moments(moments)
-    assert trainer.optimizer.state_dict()["param_groups"] == state["param_groups"]
-    assert {i: runs.bits(entry) for i, entry in trainer.optimizer.state_dict()["state"].items()} == {
-        i: runs.bits(entry) for i, entry in state["state"].items()}
     assert run.to_json() == trainer.run.to_json()
-    assert run.progress["best"] is None, "nothing was validated yet"
-
-
-def test_files_are_json_and_safetensors_only(out):
-    """From which a model comes back in evaluation mode."""
-    names = {path.name for path in out.rglob("*") if path.is_file()}
-    assert names == {"model.safetensors", "optimizer.safetensors", "run.json", "latest", "best", "log.csv",
-                     "tokenizer.json"}
-    model, run = load_model(out, which="latest")
+    assert run.progress.best is None, "nothing was validated yet"
+    names = {path.name for path in tmp_path.rglob("*") if path.is_file()}
+    assert names == {"model.safetensors", "optimizer.safetensors", "run.json", "latest", "log.csv"}
+    model, run = load_model(tmp_path, which="latest")
     assert not model.training
     assert model.config == run.config == runs.config()
     assert run.source_tokenizer is run.target_tokenizer, "as they were built: shared"
-    assert runs.bits({k: v.numpy() for k, v in model.state_dict().items()}) == runs.bits(runs.parameters(out))
+    weights = {key: value.numpy() for key, value in trainer.model.state_dict().items()}
+    assert runs.bits({key: value.numpy() for key, value in model.state_dict().items()}) == runs.bits(weights)
+    assert runs.bits(arrays) == runs.bits(weights)
 
 
 def names(out):
@@ -75,36 +65,36 @@ class Killed(BaseException):
     """Nothing catches it, as nothing catches kill -9."""
 
 
-FILE_OPERATIONS = ("replace", "rename", "fsync", "mkdir", "unlink", "rmdir")
+def broken_at(n, error, action):
+    """Do it until its n-th operation on files, which raises `error`; the exception that comes of it, or None.
 
-
-def killed_at(n, action):
-    """Do it until its n-th operation on files; whether it was killed."""
+    After Killed each later operation raises, too: what an exception would still clean up, kill -9 does not.
+    """
     count = 0
 
     def counting(operation):
         def counted(*arguments, **options):
             nonlocal count
             count += 1
-            if count > n:  # and each one after it: what an exception would still clean up, kill -9 does not
-                raise Killed
+            if count == n or (count > n and isinstance(error, Killed)):
+                raise error
             return operation(*arguments, **options)
         return counted
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in FILE_OPERATIONS:
+        for name in ("replace", "rename", "fsync", "mkdir", *["unlink", "rmdir"] * isinstance(error, Killed)):
             patch.setattr(os, name, counting(getattr(os, name)))
         try:
             action()
-        except Killed:
-            return True
-    return False
+        except (Killed, TrainingError) as raised:
+            return raised
+    return None
 
 
 def small_trainer(out, **changes):
-    """Little to train and little to write."""
-    model = {"d_model": 4, "num_heads": 1, "d_ff": 4}
-    return runs.new_trainer(out, model, runs.PAIRS[:4], runs.VALID[:1], **{"valid_sentences": 1, **changes})
+    """Little to train and little to write; it goes on from the latest checkpoint, if there is one."""
+    return runs.new_trainer(out, {"d_model": 4, "num_heads": 1, "d_ff": 4}, runs.PAIRS[:4], runs.VALID[:1],
+                            resume="latest" * is_run(out), **{"valid_sentences": 1, **changes})
 
 
 def updated(trainer):
@@ -120,62 +110,26 @@ def test_killed_at_any_operation_while_saving(checkpoints_before, tmp_path):
     for _ in range(checkpoints_before):
         updated(trainer).validate_and_save()
     whole = shutil.copytree(original, tmp_path / "whole")
-    trainer.out, trainer.log = whole, Log(whole / "log.csv")
-    updated(trainer).validate_and_save()
+    updated(small_trainer(whole)).validate_and_save()
     expected = runs.contents(whole)
     assert expected["best"] == expected["latest"] == f"{checkpoints_before + 1:08d}", "each was better than the last"
-
-    def restored(out):
-        trainer = small_trainer(tmp_path / "other")
-        trainer.out, trainer.log = out, Log(out / "log.csv")
-        if is_run(out):
-            restore(trainer)
-        else:
-            trainer.log.cut_after(0)
-        return trainer
-
-    moments = 0
-    while True:
+    for moment in range(1, 99):
         out = shutil.copytree(original, tmp_path / "killed")
-        trainer = updated(restored(out))
-        killed = killed_at(moments, trainer.validate_and_save)
+        trainer = updated(small_trainer(out))
+        killed = broken_at(moment, Killed(), trainer.validate_and_save)
         if is_run(out):
-            steps = [load_run(out, which)[0].progress["step"] for which in ("latest", "best")]
-            assert all(checkpoints_before <= step <= checkpoints_before + 1 for step in steps), moments
+            steps = [load_run(out, which)[0].progress.step for which in ("latest", "best")]
+            assert all(checkpoints_before <= step <= checkpoints_before + 1 for step in steps), moment
         else:
             assert checkpoints_before == 0
-        trainer = restored(out)
+        trainer = small_trainer(out)
         if trainer.progress.step == checkpoints_before:
             updated(trainer).validate_and_save()
-        assert runs.contents(out) == expected, moments
+        assert runs.contents(out) == expected, moment
         shutil.rmtree(out)
         if not killed:
             break
-        moments += 1
-    assert moments > 12
-
-
-def failing_at(n, code, action):
-    """Do it, with an OSError of this code at its n-th operation on files; the error, or None."""
-    count = 0
-
-    def failing(operation):
-        def attempted(*arguments, **options):
-            nonlocal count
-            count += 1
-            if count == n:
-                raise OSError(code, os.strerror(code))
-            return operation(*arguments, **options)
-        return attempted
-
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("replace", "rename", "fsync", "mkdir"):
-            patch.setattr(os, name, failing(getattr(os, name)))
-        try:
-            action()
-        except TrainingError as error:
-            return error
-    return None
+    assert 12 < moment < 98
 
 
 def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
@@ -185,11 +139,9 @@ def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
     original = tmp_path / "original"
     updated(small_trainer(original, steps=2)).validate_and_save()
     for n in range(1, 99, 2):
-        trainer = small_trainer(tmp_path / "other", steps=2)
-        trainer.out = shutil.copytree(original, tmp_path / "full")
-        trainer.log = Log(trainer.out / "log.csv")
-        restore(trainer)
-        error = failing_at(n, (errno.ENOSPC, errno.EIO)[n // 2 % 2], partial(fit, trainer, show_progress=False))
+        trainer = small_trainer(shutil.copytree(original, tmp_path / "full"), steps=2)
+        code = (errno.ENOSPC, errno.EIO)[n // 2 % 2]
+        error = broken_at(n, OSError(code, os.strerror(code)), partial(fit, trainer, show_progress=False))
         if error is None:
             break
         last = pointed(trainer.out, "latest")
@@ -197,7 +149,7 @@ def test_a_full_disk_at_any_operation_costs_no_checkpoint(tmp_path):
         assert f"the last checkpoint, {last}, is intact" in str(error)
         assert check(trainer.out, last) is None
         assert [path for path in trainer.out.rglob(".*") if "removed" not in path.name] == []
-        restore(trainer)
+        trainer.restore()
         fit(trainer, show_progress=False)
         assert pointed(trainer.out, "latest") == "00000002"
         shutil.rmtree(trainer.out)
@@ -218,40 +170,21 @@ def test_a_reader_follows_a_pointer_that_a_training_moves_meanwhile(out, monkeyp
     assert runs.bits(load_run(out, "latest")[1]) == runs.bits(expected)
 
 
-def test_killed_between_the_first_checkpoint_and_its_pointer(out, finished):
-    """The complete checkpoint is found without one."""
-    (out / "latest").unlink()
-    (out / "best").unlink()
-    assert is_run(out)
-    assert pointed(out, "latest") == numbered(out)[-1]
-    steps = load_run(out, "latest")[0].progress["step"]
-    runs.run(out, resume=True, steps=steps, schedule="constant", keep=3)
-    assert runs.contents(out) == runs.contents(finished)
+DAMAGED = ["5,1,2.5,one,0,0.01,1,1", "5,1,2.5", "5,1,2.5,2,0,0.01,1,\0", "5" * 200_000 + ",1,1,1,1,1,1,1",
+           "²,1,1,1,1,1,1,1", '5,"1,2.5', "\ud800", "a,b,c"]
 
 
-def test_the_log_is_cut_back_to_the_checkpoint(out, finished):
-    """Lines of what a killed run did after it, one of them torn, one garbled, are dropped; so is a foreign file."""
-    log = Log(out / "log.csv")
-    with open(log.path, "ab") as file:
-        file.write(b"8,2,1.5,1.25,0.5,0.01,800,9.5\r\n12,3,1.5,1.25,0.5,0.01,8\r\n\xff\x00,,,,,,,1\r\n16,4,1.")
-    log.cut_after(6)
-    assert log.path.read_bytes() == (finished / "log.csv").read_bytes()
-    log.path.write_text("a,b,c\n1,2,3\n")
-    log.cut_after(6)
-    assert log.path.read_text() == ",".join(COLUMNS) + "\n"
-
-
-@pytest.mark.parametrize("line", ["5,1,2.5,one,0,0.01,1,1", "5,1,2.5", "5,1,2.5,2,0,0.01,1,\0",
-                                  "5" * 200_000 + ",1,1,1,1,1,1,1", "²,1,1,1,1,1,1,1", '5,"1,2.5', "\ud800"])
-def test_a_damaged_line_of_the_log_is_left_out_with_a_note(line, out, capsys):
+def test_the_log_is_cut_back_to_the_checkpoint(out, capsys):
+    """Lines of what a killed run did after it, the last one torn, are dropped; damaged ones with a note."""
     log = Log(out / "log.csv")
     text = log.path.read_bytes()
     head, first, rest = text.split(b"\n", 2)
-    log.path.write_bytes(b"\n".join([head, first, line.encode("utf-8", "surrogatepass"), rest]))
-    assert [row["step"] for row in log.rows()] == ["4", "6"]
-    runs.run(out, resume=True, steps=6, schedule="constant", keep=3)
+    damaged = [line.encode("utf-8", "surrogatepass") for line in DAMAGED]
+    log.path.write_bytes(b"\n".join([head, first, *damaged, rest]) + b"8,2,1.5,1.25,0.5,0.01,800,9.5,1\r\n16,4,1.")
+    assert [row["step"] for row in log.rows()] == ["4", "6", "8"]
+    log.cut_after(6)
     assert log.path.read_bytes() == text
-    assert capsys.readouterr().err == f"note: {log.path}: damaged lines are left out: 3\n"
+    assert capsys.readouterr().err == f"note: {log.path}: damaged lines are left out: 3, 4, 5, 6, 7, 8, 9, 10, 13\n"
 
 
 @pytest.mark.parametrize("what", ["missing", "folder", "garbled"])
@@ -269,6 +202,7 @@ def test_no_training_fails_for_its_log_or_its_picture(what, out, monkeypatch, ca
     if what != "folder":
         runs.run(out, resume=True, steps=8, schedule="constant")
         assert [row["step"] for row in log.rows()] == ["8"]
+        assert log.draw("exact_match").read_bytes().startswith(b"\x89PNG")
         monkeypatch.setattr("transformer.explore.plots.plot_history", lambda *arguments, **options: 1 / 0)
         assert log.draw("exact_match") is None
         assert "note: no history.png: division by zero" in capsys.readouterr().err

@@ -6,11 +6,9 @@ import pytest
 
 from tests.transformer import runs
 from transformer.training.checkpoints import check, load_run
-from transformer.training.log import Log
-from transformer.training.restoring import restore
+from transformer.training.progress import Validation
 from transformer.training.run_folder import RunError, checkpoint_names, pointed
 from transformer.training.trainer import Trainer
-from transformer.training.validation import Validation
 
 KEPT = {"keep": 9}
 NAMES = [f"{step:08d}" for step in (4, 8, 12, 14)]
@@ -41,63 +39,51 @@ def test_the_latest_checkpoint_alone_has_the_moments(whole):
     assert [path.parent.name for path in whole.glob("checkpoints/*/optimizer.safetensors")] == ["00000014"]
 
 
-@pytest.mark.parametrize(("name", "damaged"), [("00000004", "latest and best"), ("00000004", "every later one"),
-                                               ("00000012", "latest"), ("00000012", "none")])
+@pytest.mark.parametrize(("name", "damaged"), [("00000004", ["00000014", "best"]), ("00000004", NAMES[1:]),
+                                               ("00000012", ["00000014"]), ("00000012", [])])
 def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, monkeypatch, capsys):
     """Whose moments the latest alone has. The best checkpoint, a later one, stays while it is intact."""
-    best, began = pointed(copy, "best"), []
-    weights = runs.bits(load_run(copy, name)[1])
-    make = Trainer.groups
+    weights, began, make = runs.bits(load_run(copy, name)[1]), [], Trainer.groups
 
     def groups(trainer):
         began.append(runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}))
         return make(trainer)
 
     monkeypatch.setattr(Trainer, "groups", groups)
-    later = [other for other in checkpoint_names(copy) if other > name]
-    damage(copy, *{"latest": ["00000014"], "latest and best": {"00000014", best}, "every later one": later,
-                   "none": []}[damaged])
+    damage(copy, *{pointed(copy, "best") if other == "best" else other for other in damaged})
     runs.run(copy, resume=name, **KEPT)
     assert began == [weights]
     assert "has no state of the optimizer" in capsys.readouterr().err
-    assert load_run(copy, "latest")[0].progress["step"] == 14
+    assert load_run(copy, "latest")[0].progress.step == 14
     assert all(check(copy, other) is None for other in checkpoint_names(copy))
 
 
 def test_going_back_moves_the_pointers_and_cuts_the_log_and_no_more(copy):
     best = pointed(copy, "best")
     names = checkpoint_names(copy)
-    trainer = restored(copy, "00000008")
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
     assert (pointed(copy, "latest"), pointed(copy, "best")) == ("00000008", best)
     assert checkpoint_names(copy) == names, "later ones are there until the run saves"
     assert [int(row["step"]) for row in trainer.log.rows()] == [4, 8]
 
 
-def restored(out, name):
-    """A trainer in the folder, which restored that checkpoint."""
-    trainer = runs.new_trainer(out.parent / "other", **KEPT)
-    trainer.out, trainer.log = out, Log(out / "log.csv")
-    restore(trainer, name)
-    return trainer
-
-
 def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(copy, capsys):
     """It was not the best in its time, so that the validation which it holds is not its own."""
-    trainer = restored(copy, "00000008")
-    own, trainer.best, trainer.latest = trainer.validate(), Validation(0.1, 0.99), None
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
+    own, trainer.progress.best, trainer.latest = trainer.validate(), Validation(0.1, 0.99), None
     trainer.progress.improved = False
     trainer.save()
     shutil.rmtree(copy / "checkpoints" / pointed(copy, "best"))
-    trainer = restored(copy, "00000008")
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
     assert pointed(copy, "best") == "00000008"
-    assert trainer.best == own
+    assert trainer.progress.best == own
     assert trainer.progress.improved
     assert "00000008, validated anew, is the best now" in capsys.readouterr().err
 
 
 REFUSED = {"latest": "00000014/model.safetensors: damaged: .*; intact: 00000012, 00000008, 00000004",
            "00000014": "00000014/model.safetensors: damaged: .*; intact: ",
-           "00000099": "00000099 is missing; intact: ", "../../else": "is not the name of a checkpoint; intact: "}
+           "00000099": "00000099 is missing; intact: ", "../../else": "not the name of a checkpoint; intact: "}
 
 
 @pytest.mark.parametrize("name", REFUSED)

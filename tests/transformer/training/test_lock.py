@@ -3,15 +3,14 @@
 import errno
 import shutil
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.transformer import runs
 from tests.transformer.commands import SMALL, call, refused
-from transformer.training import lock
-from transformer.training.lock import check_free, only_writer
-from transformer.training.run_folder import RunError
+from transformer.training import run_folder
+from transformer.training.run_folder import RunError, check_free, only_writer
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="locks of POSIX")
 
@@ -27,10 +26,8 @@ def test_a_second_training_in_the_folder_is_refused(tmp_path, monkeypatch):
 
     def disturb(trainer):
         monkeypatch.undo()
-        for resume in (False, True):
-            thread = threading.Thread(target=begin, args=(resume,))
-            thread.start()
-            thread.join()
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(begin, (False, True)))
 
     runs.after_update(monkeypatch, disturb)
     runs.run(tmp_path / "run")
@@ -66,7 +63,7 @@ def test_folders_without_files_are_removed_again(tmp_path):
 
 def test_a_folder_that_a_failed_training_removes_meanwhile_is_not_locked(tmp_path, monkeypatch):
     """It does so after this one has opened the folder: another could make the folder again, and lock that."""
-    monkeypatch.setattr(lock.fcntl, "flock", lambda descriptor, how: (tmp_path / "run").rmdir())
+    monkeypatch.setattr(run_folder.fcntl, "flock", lambda descriptor, how: (tmp_path / "run").rmdir())
     with pytest.raises(RunError, match="another training"), only_writer(tmp_path / "run", new=True):
         pytest.fail("entered")
 
@@ -77,9 +74,9 @@ def test_where_there_are_no_locks_a_note_says_so(missing, tmp_path, monkeypatch,
         raise OSError(errno.ENOLCK, "No locks available")
 
     if missing == "platform":
-        monkeypatch.setattr(lock, "fcntl", None)
+        monkeypatch.setattr(run_folder, "fcntl", None)
     else:
-        monkeypatch.setattr(lock.fcntl, "flock", no_locks)
+        monkeypatch.setattr(run_folder.fcntl, "flock", no_locks)
     check_free(tmp_path)
     for new in (True, False):
         with only_writer(tmp_path / "run", new):

@@ -30,30 +30,29 @@ def huge(trainer):
         parameter.data *= 1e30
 
 
-CAUSES = {"weight": (weight, NAME), "moment": (moment, r"the optimizer's \w+\..*exp_avg_sq"),
-          "huge": (huge, "finite, but too large")}
+def nan(trainer):
+    weight(trainer, np.nan)
 
 
-@pytest.mark.parametrize("cause", CAUSES)
-@pytest.mark.parametrize("interrupt", [False, True])
-def test_after_the_last_reading_of_the_loss(cause, interrupt, tmp_path, monkeypatch):
-    """The update before the validation of step 8, or before Ctrl-C, is the one that spoils the run."""
-    spoil, named = CAUSES[cause]
+@pytest.mark.parametrize(("spoil", "step", "interrupt", "named"), [
+    (nan, 5, False, "the loss became nan"), (weight, 8, False, NAME), (weight, 6, True, NAME),
+    (moment, 8, False, r"the optimizer's \w+\..*exp_avg_sq"), (moment, 6, True, r"the optimizer's \w+\..*exp_avg_sq"),
+    (huge, 8, False, "finite, but too large"),
+])
+def test_what_is_not_finite_ends_the_run(spoil, step, interrupt, named, tmp_path, monkeypatch):
+    """The update before the validation of step 8, or before Ctrl-C, spoils the run; or one whose loss is read later."""
     before = {}
 
     def act(trainer):
-        if trainer.progress.step == (6 if interrupt else 8):
+        if trainer.progress.step == step:
             before.update(runs.snapshot(tmp_path))
             spoil(trainer)
             if interrupt:
                 signal.raise_signal(signal.SIGINT)
 
     runs.after_update(monkeypatch, act)
-    if interrupt and cause == "huge":  # a checkpoint of finite weights is one; the next validation finds them too large
-        with pytest.raises(KeyboardInterrupt):
-            runs.run(tmp_path)
-        return
-    with pytest.raises(TrainingError, match=rf"{named}.* by step [68]; .*00000004, is intact") as caught:
+    message = rf"{named}.* by step [68]; begin anew with a lower .*00000004, is intact"
+    with pytest.raises(TrainingError, match=message) as caught:
         runs.run(tmp_path)
     assert "\n" not in str(caught.value)
     after = runs.snapshot(tmp_path)
@@ -62,21 +61,14 @@ def test_after_the_last_reading_of_the_loss(cause, interrupt, tmp_path, monkeypa
     assert all(np.isfinite(float(row["valid_loss"])) for row in Log(tmp_path / "log.csv").rows())
 
 
-def edit(path, change):
+@pytest.mark.parametrize(("file", "name"), [("model", NAME), ("optimizer", f"{NAME}.exp_avg_sq")])
+def test_a_checkpoint_of_an_older_version_is_not_resumed(file, name, out):
+    path = out / "checkpoints/00000006" / f"{file}.safetensors"
     arrays, metadata = load_tensors(path)
-    change(arrays)
+    arrays[name].flat[-1] = np.nan
     save_tensors(path, arrays, metadata)
-
-
-def spoiled(arrays):
-    next(value for key, value in sorted(arrays.items()) if key.endswith((NAME, f"{NAME}.exp_avg_sq"))).flat[-1] = np.nan
-
-
-@pytest.mark.parametrize(("file", "named"), [("model", NAME), ("optimizer", f"{NAME}.exp_avg_sq")])
-def test_a_checkpoint_of_an_older_version_is_not_resumed(file, named, out):
-    edit(out / "checkpoints/00000006" / f"{file}.safetensors", spoiled)
     before = runs.snapshot(out)
-    with pytest.raises(RunError, match=f"{named}.* holds a NaN") as caught:
+    with pytest.raises(RunError, match=f"{name}.* holds a NaN") as caught:
         runs.run(out, resume=True, steps=8, schedule="constant", keep=3)
     assert "\n" not in str(caught.value)
     assert runs.snapshot(out) == before

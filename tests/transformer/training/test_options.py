@@ -1,5 +1,6 @@
 """The training options: what is refused and how it is named, and their form in JSON."""
 
+import itertools
 import json
 import math
 
@@ -13,24 +14,24 @@ EVERY = TrainingOptions(steps=10, epochs=2, batch_tokens=64, accumulate=2, learn
                         keep=4, average=2, shards=4, threads=2, minutes=1.5)
 
 REFUSED = [
-    *[(name, value, ValueError, r"must be from 1 to 10\*\*12") for value in (0, 10**30) for name in (
-        "steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_first", "valid_sentences", "keep",
-        "average")],
-    *[("threads", value, ValueError, "must be from 1 to 4096") for value in (0, 5000)],
-    *[(name, value, ValueError, f"must be positive, got {value}") for value in (0.0, math.nan, math.inf)
-      for name in ("learning_rate", "clip_norm", "minutes")],
-    *[(name, -1, ValueError, ".*got -1") for name in ("warmup_steps", "weight_decay", "seed")],
-    *[(name, 1, ValueError, r"must be in \[0, 1\), got 1") for name in ("label_smoothing", "adam_beta2")],
-    ("seed", 2**64, ValueError, r"must be from 0 to 2\*\*64 - 1"),
-    ("schedule", "step", ValueError, "must be wsd or inverse_sqrt or cosine or constant, got 'step'"),
-    ("valid_metric", "rouge", ValueError, "must be exact_match or bleu, got 'rouge'"),
+    ("steps epochs batch_tokens accumulate valid_every valid_first valid_sentences keep average shards", (0, 10**30),
+     r"from 1 to 10\*\*12"),
+    ("threads", (0, 5000), "from 1 to 4096"),
+    ("learning_rate minutes", (0.0, math.nan, math.inf), "positive"),
+    ("clip_norm weight_decay", (-1, math.nan, math.inf), "0 or more"),
+    ("warmup_steps", (-1,), r"from 0 to 10\*\*12"),
+    ("seed", (-1, 2**64), r"from 0 to 2\*\*64 - 1"),
+    ("label_smoothing adam_beta2", (-0.1, 1), r"in \[0, 1\)"),
+    ("schedule", ("step",), "wsd or inverse_sqrt or cosine or constant"),
+    ("valid_metric", ("rouge",), "exact_match or bleu"),
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "error", "message"), REFUSED)
-def test_what_is_refused(name, value, error, message):
-    with pytest.raises(error, match=f"^{name} {message}"):
-        TrainingOptions(**EVERY.to_json() | {name: value})
+@pytest.mark.parametrize(("names", "values", "right"), REFUSED)
+def test_what_is_refused(names, values, right):
+    for name, value in itertools.product(names.split(), values):
+        with pytest.raises(ValueError, match=f"^{name} must be {right}, got {value!r}"):
+            TrainingOptions(**EVERY.to_json() | {name: value})
 
 
 def test_a_run_needs_a_length_and_some_schedules_need_to_know_it():
@@ -45,10 +46,5 @@ def test_a_run_needs_a_length_and_some_schedules_need_to_know_it():
 
 def test_json():
     values = json.loads(json.dumps(EVERY.to_json()))
-    assert TrainingOptions.from_json(values) == EVERY
+    assert TrainingOptions(**values) == EVERY
     assert all(getattr(EVERY, name) != getattr(TrainingOptions(steps=1), name) for name in values), "none is a default"
-    assert TrainingOptions.from_json({"steps": 1}).threads is None, "as of a run that was begun before they existed"
-    with pytest.raises(ValueError, match=r"unknown entries: optimizer, rate$"):
-        TrainingOptions.from_json({"steps": 1, "rate": 2, "optimizer": "sgd"})
-    with pytest.raises(AttributeError):
-        EVERY.steps = 3

@@ -4,43 +4,34 @@ import json
 import time
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
-from tests.transformer.commands import SMALL, call, refused
-from transformer.training import parallel_gradients
-from transformer.training.checkpoints import load_run
+from tests.transformer.commands import SMALL, refused
+from transformer import Transformer
 from transformer.training.loop import fit
 from transformer.training.profiling import MEASURED, WARM_UP
 
 
-def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch):
-    steps, measured = WARM_UP + MEASURED + 3, MEASURED
-    monkeypatch.setattr("transformer.training.threads.SMALL", 0)
-    monkeypatch.setattr("transformer.training.threads.SHARD_TOKENS", 1)
-    number = parallel_gradients._number  # a thread that waits leaves the other shard to another one
-    monkeypatch.setattr(parallel_gradients, "_number", lambda loss: (time.sleep(0.01), number(loss))[1])
-    trace = tmp_path / "trace.json"
-    arguments = ["train", *SMALL, "--steps", steps, "--threads", 2, "--valid-every", WARM_UP + 1,
-                 "--valid-sentences", 1, "--keep", 1]
-    assert call(*arguments, "--out", tmp_path / "plain").exit_code == 0
-    result = call(*arguments, "--out", tmp_path / "run", "--profile", trace)
-    assert result.exit_code == 0, result.output
-    assert f"profile of {measured} updates\n" in result.stderr
-    events = Counter((event["name"], event["tid"]) for event in json.loads(trace.read_text(encoding="utf-8"))[
-        "traceEvents"] if event["ph"] == "X")
-    threads, workers = {thread for _, thread in events}, {thread for name, thread in events if name == "linear"}
-    assert len(workers) == 2
-    for name in ("update", "AdamW.step", "clip_grad_norm_"):
-        assert sum(events[name, thread] for thread in threads) == measured
-    assert not any(name in ("validation", "sampling", "encode") for name, _ in events), "it measures updates alone"
-    for thread in workers:
-        assert events["linear", thread] > events["encoder", thread] > 0
-    expected, weights = (load_run(tmp_path / out, "latest")[1] for out in ("plain", "run"))
-    assert all(np.array_equal(expected[name], weights[name]) for name in expected), "the training is the same"
+def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch, capsys):
+    options, loss = {"steps": WARM_UP + MEASURED + 3, "threads": 2, "valid_every": WARM_UP + 1}, Transformer.loss
+    runs.run(tmp_path / "plain", shards=2, **options)
+    # A thread that waits leaves the other shard to another one.
+    monkeypatch.setattr(Transformer, "loss", lambda *given, **named: (time.sleep(0.01), loss(*given, **named))[1])
+    trainer = runs.new_trainer(tmp_path / "run", shards=2, **options)
+    trainer.gradients.threads = 2  # however small the model
+    fit(trainer, show_progress=False, profile=tmp_path / "trace.json")
+    assert f"profile of {MEASURED} updates\n" in capsys.readouterr().err
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    events = [(event["name"], event["tid"]) for event in trace["traceEvents"] if event["ph"] == "X"]
+    counts = Counter(name for name, _ in events)
+    assert {counts[name] for name in ("update", "AdamW.step", "clip_grad_norm_")} == {MEASURED}
+    assert not {"validation", "sampling", "encode"} & counts.keys(), "it measures updates alone"
+    assert len({thread for name, thread in events if name == "linear"}) == 2
+    assert counts["linear"] > counts["encoder"] > 0
+    assert runs.bits(runs.parameters(tmp_path / "run")) == runs.bits(runs.parameters(tmp_path / "plain"))
 
 
 @pytest.mark.parametrize("place", ["", "folder", "nowhere/trace.json"])

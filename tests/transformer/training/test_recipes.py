@@ -1,35 +1,33 @@
 """Recipes: one for every task and one for text, whose models fit the data; each task is learnt by its own."""
 
-from dataclasses import replace
 
 import pytest
 
+from transformer.data import build_tokenizers
 from transformer.data.tasks import TASKS, get_task
 from transformer.training.loop import train
-from transformer.training.recipes import RECIPES, task_pairs, task_tokenizers
+from transformer.training.recipes import RECIPES, model_config, training_options
 
 FIGURES = {"copy": 0.999, "reverse": 0.999, "sort": 0.999, "addition": 0.99, "dates": 0.99}  # of the README
 
 
-def prepared(name, train_count=300, valid_count=10):
-    """A recipe with little data, its pairs and its tokenizers."""
+def prepared(name, train_count):
+    """The task, its recipe, training pairs and tokenizers."""
     if name == "dates":
         pytest.importorskip("babel")
-    recipe = replace(RECIPES[name], train_count=train_count, valid_count=valid_count)
-    train_pairs, valid_pairs = task_pairs(name, recipe, seed=1)
-    return recipe, train_pairs, valid_pairs, task_tokenizers(get_task(name), train_pairs)
+    task = get_task(name)
+    pairs = task.pairs("train", train_count, seed=1)
+    return task, RECIPES[name], pairs, build_tokenizers(task.tokenizer_kind, *zip(*pairs, strict=True))
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_every_pair_fits_the_model(name):
     """The longest that can be generated, and unseen pairs have no unknown symbol."""
-    recipe, train_pairs, valid_pairs, (source, target) = prepared(name, 2000)
-    assert train_pairs == get_task(name).pairs("train", 2000, 1)
-    assert valid_pairs == get_task(name).pairs("valid", 10, 1)
-    config = recipe.config(source, target)
-    assert (config.source_vocab_size, config.target_vocab_size) == (len(source.vocabulary), len(target.vocabulary))
-    unseen = get_task(name).pairs("test", 500, 1)
-    for side, tokenizer in enumerate((source, target)):
+    task, recipe, train_pairs, tokenizers = prepared(name, 2000)
+    unseen, config = task.pairs("test", 500, 1), model_config(recipe, *tokenizers)
+    sizes = config.source_vocab_size, config.target_vocab_size
+    assert sizes == tuple(len(tokenizer.vocabulary) for tokenizer in tokenizers)
+    for side, tokenizer in enumerate(tokenizers):
         assert max(len(tokenizer.encode(pair[side])) + 1 for pair in [*train_pairs, *unseen]) <= config.max_length
         assert all(tokenizer.decode(tokenizer.encode(pair[side])) == pair[side] for pair in unseen)
 
@@ -39,11 +37,8 @@ def test_every_pair_fits_the_model(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_recipe_reaches_the_figure(name, tmp_path):
     """1,000 unseen pairs of the test split, decoded greedily; minutes for each task."""
-    if name == "dates":
-        pytest.importorskip("babel")
-    recipe, task = RECIPES[name], get_task(name)
-    train_pairs, valid_pairs = task_pairs(name, recipe, recipe.options.seed)
-    tokenizers = task_tokenizers(task, train_pairs)
-    result = train(tmp_path, recipe.config(*tokenizers), *tokenizers, train_pairs, valid_pairs, recipe.options)
+    task, recipe, train_pairs, tokenizers = prepared(name, RECIPES[name]["train_count"])
+    result = train(tmp_path, model_config(recipe, *tokenizers), *tokenizers, train_pairs,
+                   task.pairs("valid", recipe["valid_count"], seed=1), training_options(recipe))
     report = result.translator.evaluate(*zip(*task.pairs("test", 1000, seed=1), strict=True))
     assert report["exact_match"] >= FIGURES[name]

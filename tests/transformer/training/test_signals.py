@@ -20,7 +20,7 @@ def test_each_of_them_saves(number, tmp_path, monkeypatch):
     with pytest.raises(Stopped) as caught:
         runs.run(tmp_path)
     assert caught.value.number == number
-    assert load_run(tmp_path, "latest")[0].progress["step"] == 3
+    assert load_run(tmp_path, "latest")[0].progress.step == 3
     assert signal.getsignal(number) is before
 
 
