@@ -132,10 +132,10 @@ class ParallelGradients:
             with on_device_of(loss.data):
                 return loss.data.astype(np.float64)
 
+        if self.shards == 1 and RecordedGradients.serve(self.model):
+            self._recorded, [alone] = self._recorded or RecordedGradients(self.model), shards
+            return self._recorded(alone, label_smoothing, denominator)
         if self.shards == 1:
-            if RecordedGradients.serve(self.model):
-                self._recorded = self._recorded or RecordedGradients(self.model)
-                return self._recorded(*shards[0], label_smoothing, denominator)
             return loss_of(shards[0])
         seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
         own, send = self._own(len(shards)), None

@@ -34,8 +34,9 @@ class RecordedGradients:
         return (type(parameters[0].data).__module__ == "cupy" and not watchers()
                 and not any(p._hooks for p in parameters))
 
-    def __call__(self, source: Any, labels: Any, label_smoothing: float, denominator: float) -> Any:
-        """As `ParallelGradients`, of ids on the GPU."""
+    def __call__(self, shard: Any, label_smoothing: float, denominator: float) -> Any:
+        """As `ParallelGradients`; the ids of the shard are on the GPU."""
+        source, labels = shard
         parameters = list(self.model.parameters())
         earlier = [None if p.grad is None else p.grad.data.copy() for p in parameters]
         with on_device_of(source):
