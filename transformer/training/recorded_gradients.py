@@ -29,7 +29,7 @@ class RecordedGradients:
 
     @staticmethod
     def serve(model: Transformer) -> bool:
-        """Whether they do for the model now: it is on a card, and neither hooks nor watchers are to be told of steps."""
+        """Whether they do now: the model is on a card, and neither hooks nor watchers are to be told of steps."""
         parameters = list(model.parameters())
         return (type(parameters[0].data).__module__ == "cupy" and not watchers()
                 and not any(p._hooks for p in parameters))
