@@ -21,7 +21,6 @@ from minigrad import Tensor
 from minigrad.device import to_numpy
 
 from transformer.explore.checks import Check
-from transformer.explore.labels import names, row_names
 from transformer.explore.traced import AttentionTrace
 
 Json = dict[str, Any]
@@ -40,14 +39,6 @@ class Tokens:
     source: list[list[str]]
     target: list[list[str]]
     following: list[list[str]]
-
-    def keys(self, side: str, item: int) -> list[str]:
-        """The names of the tokens of a "source" or a "target", as keys."""
-        return names((self.source if side == "source" else self.target)[item])
-
-    def queries(self, side: str, item: int) -> list[str]:
-        """The same as queries: of a "target", each names the token that is read and the one to be written."""
-        return self.keys(side, item) if side == "source" else row_names(self.target[item], self.following[item])
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer.explore.stories import BUILT_IN, StoryError, _built_in, read_story, stories_of_page
+from transformer.explore.page import part
+from transformer.explore.stories import BUILT_IN, StoryError, read_story, stories_of_page
 
 STORY = {"id": "mine", "title": "Mine", "about": "largest gradient",
          "stops": [{"text": "{A[row, key]} of {key}", "state": {"symbol": "A", "cell": ["row", 3]},
@@ -25,7 +26,7 @@ def changed(**changes):
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_the_pages_own_stories_can_be_told(name):
-    assert read_story(json.loads(_built_in(name)))["id"] == name
+    assert read_story(json.loads(part(f"story/{name}.json")))["id"] == name
 
 
 def test_the_story_of_the_manual_can_be_told():
