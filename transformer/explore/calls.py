@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from minigrad import Tensor, nn, no_grad, random, tapping
@@ -15,7 +15,7 @@ NONE = ("none: in the block no module of the model called scaled_dot_product_att
         "which every attention that can be traced is built")
 
 
-class Calls:
+class Calls(Mapping[str, AttentionTrace]):
     """The attentions that ran inside a block, by their dotted names, in the order in which they first ran.
 
     Attributes:
@@ -41,9 +41,6 @@ class Calls:
     def __getitem__(self, name: str) -> AttentionTrace:
         """The latest call of the attention with this name."""
         return self.calls(name)[-1]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._calls
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._calls)

@@ -53,9 +53,9 @@ class Explanation:
         """
         if not self.trace:
             raise ValueError(f"no attention ran inside the trace block: there is nothing to explain; there are {NONE}")
-        reached = [name for name in self.trace if self.trace[name].reached]
+        reached = [name for name, attention in self.trace.items() if attention.reached]
         if not reached:
-            self.trace[next(iter(self.trace))].gradient("context")  # raises, and says what to do
+            self.trace[self.trace.names[0]].gradient("context")  # raises, and says what to do
         return reached
 
     def named(self, name: str) -> str:
@@ -70,10 +70,10 @@ class Explanation:
         if self.tokens is None:
             queries, keys = ([str(position) for position in range(n)] for n in attention.scores.shape[-2:])
             return queries, keys
-        source, target, following = (of[item] for of in (self.tokens.source, self.tokens.target, self.tokens.following))
         of_queries, of_keys = sides(attention)
-        return (names(source) if of_queries == "source" else row_names(target, following),
-                names(source if of_keys == "source" else target))
+        tokens = {"source": self.tokens.source[item], "target": self.tokens.target[item]}
+        return (row_names(tokens["target"], self.tokens.following[item]) if of_queries == "target" else
+                names(tokens["source"])), names(tokens[of_keys])
 
     def checks(self, name: str) -> dict[str, list[Check]]:
         """Finite differences of each tensor of an attention (`measure`); empty if the loss cannot be computed again.
@@ -101,7 +101,6 @@ class Explanation:
         told, opens = stories_of_page(stories), None if opens is None else self.named(opens)
         if isinstance(self.live, str):
             raise ValueError(f"the model does not run in a page: {self.live}; {INSTEAD}")
-
         for count in range(len(self.history), -1, -1):
             kept = np.linspace(len(self.history) - 1, 0, count).round().astype(int)[::-1]  # the last is always there
             attentions = [facts_of_attention(self.trace[name], self.checks(name), [self.history[n] for n in kept])

@@ -27,33 +27,6 @@ def heads_of(x, count):
     return x.reshape((ITEMS, LENGTH, count, -1)).swapaxes(1, 2)
 
 
-def rotated(x):
-    """Rotary positions (Su et al. 2021, arXiv:2104.09864): (B, H, T, d)."""
-    *_, length, width = x.shape
-    angles = np.arange(length)[:, None] * 10.0 ** -np.arange(width // 2)
-    left, right = x[..., :width // 2], x[..., width // 2:]
-    return mg.concatenate([left * np.cos(angles) - right * np.sin(angles),
-                           left * np.sin(angles) + right * np.cos(angles)], axis=-1)
-
-
-class Rotary(MultiHeadAttention):
-    """Queries and keys are rotated; the inputs and the output are tapped, as in the class above."""
-
-    def forward(self, query, key, value, mask=None):
-        keys = rotated(self.split_heads(self.key(mg.tap("key_input", key))))
-        values = self.split_heads(self.value(mg.tap("value_input", value)))
-        queries = rotated(self.split_heads(self.query(mg.tap("query_input", query))))
-        context = F.scaled_dot_product_attention(queries, keys, values, mask, self.p)
-        return mg.tap("output", self.output(self.join_heads(context)))
-
-
-class Shifted(MultiHeadAttention):
-    """The same attention, of other inputs."""
-
-    def forward(self, query, key, value, mask=None):
-        return super().forward(query + 1.0, key, value, mask)
-
-
 class Gated(MultiHeadAttention):
     """What it taps as "concatenated" is more than the heads side by side."""
 
@@ -72,18 +45,6 @@ class Checkpointed(MultiHeadAttention):
         return mg.tap("output", self.output(context))
 
 
-class Fused(nn.Module):
-    """One map for queries, keys and values, and none after the heads."""
-
-    def __init__(self):
-        super().__init__()
-        self.qkv = nn.Linear(WIDTH, 3 * WIDTH)
-
-    def forward(self, x):
-        q, k, v = (heads_of(part, HEADS) for part in mg.chunk(self.qkv(x), 3, axis=-1))
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=0.3)
-
-
 class Of(nn.Module):
     """A module that computes a function of two maps of its input."""
 
@@ -95,8 +56,9 @@ class Of(nn.Module):
         return self.function(self.query(x), self.key(x))
 
 
-def of_heads(q, k):
-    return F.multi_head_attention(q, k, k, HEADS, dropout_p=0.25)
+def scaled(q, k):
+    q, k = (heads_of(x, HEADS) for x in (q, k))
+    return F.scaled_dot_product_attention(q, k, k, is_causal=True, scale=0.3)
 
 
 def one_head(q, k):
@@ -151,7 +113,7 @@ def case(module, *given, weights=None, frozen=(), hook=None, **facts):
     return Case(module, loss, **facts)
 
 
-AROUND, CONCATENATED = {*INPUTS, "concatenated", "output"}, {"concatenated"}
+AROUND = {*INPUTS, "concatenated", "output"}
 X, Y, Z = array(1), array(2, 4), array(3, 4)
 SELF = {"kind": "self", "known": AROUND, "letters": "QKVO"}
 CROSS = SELF | {"kind": "cross"}
@@ -162,30 +124,25 @@ def multi_head(*given, dropout=0.0, bias=True, **options):
 
 
 ATTENTIONS = {
-    "self": lambda: multi_head(X, X, X, dropout=0.4, **SELF),
+    "self": lambda: multi_head(X, X, X, dropout=0.4, hook=lambda *_: None, **SELF),
     "no bias": lambda: multi_head(X, Y, Y, bias=False, **CROSS),
     "three inputs": lambda: multi_head(X, Y, Z, **CROSS),
     "query is key": lambda: multi_head(Y, Y, Z, **SELF),
-    "query is value": lambda: multi_head(Y, Z, Y, **CROSS),
     "weights in the loss": lambda: multi_head(X, X, X, dropout=0.4, weights=1.0, **SELF),
     "weights beside the loss": lambda: multi_head(X, X, X, weights=0.0, **SELF),
     "frozen": lambda: multi_head(X, X, X, frozen=["query.weight", "output.bias"], **SELF),
-    "hooked": lambda: multi_head(X, X, X, hook=lambda *_: None, **SELF),
-    "rotary": lambda: case(Rotary(WIDTH, HEADS), X, X, X, kind="self", known=AROUND - CONCATENATED, letters="V"),
-    "shifted": lambda: case(Shifted(WIDTH, HEADS), X, X, X, **CROSS),
     "gated": lambda: case(Gated(WIDTH, HEADS), X, X, X, known=AROUND - {"query_input"}, letters="KVO"),
-    "in a checkpoint": lambda: case(Checkpointed(WIDTH, HEADS), X, X, X, letters="QO",
-                                    known={"query_input", "concatenated", "output"}),
-    "fused": lambda: case(Fused(), X),
-    "joined": lambda: case(Of(of_heads), X, known=CONCATENATED),
+    "in a checkpoint": lambda: case(Checkpointed(WIDTH, HEADS), X, X, X, known=AROUND - {"key_input", "value_input"},
+                                    letters="QO"),
+    "scaled": lambda: case(Of(scaled), X),
     "one head": lambda: case(Of(one_head), X),
     "grouped": lambda: case(Of(grouped, keys=4), X, group=2),
     "broadcast": lambda: case(Of(broadcast), X),
     "biased": lambda: case(Of(biased(None)), X),
     "biased and masked": lambda: case(Of(biased(MASK)), X),
     "one head of keys": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 1), X, X, X, group=4, **SELF),
-    "rotary, grouped": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 2, rotary=RotaryPositions()), X, X, X, group=2,
-                                    kind="self", known=AROUND, letters="VO"),
+    "rotary": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 2, rotary=RotaryPositions()), X, X, X, group=2,
+                           kind="self", known=AROUND, letters="VO"),
 }
 OF_MODELS = [(norm, name) for norm in ("pre", "post") for name in KINDS]
 
@@ -222,41 +179,35 @@ class Formulas:
                    for item in range(attention.batch_size)]
 
     def all_of(self, head):
-        found = head.values | {f"d{name}": g for name, g in head.gradients.items()}
-        return found if "M" in found or "X" not in found else found | {"M": found["X"]}
+        found = {"M": head.values.get("X")} | head.values
+        return found | {f"d{name}": gradient for name, gradient in head.gradients.items()}
 
     def expected(self, symbol, item, head):
-        a, heads, items = self.attention, self.of[item], [of[head] for of in self.of]
-        m = heads[head]
-        group = [of for number, of in enumerate(heads) if number // a.group == head // a.group]
-        mask = True if a.mask is None else a.mask[item, head]
-        kept = 1.0 if a.dropped is None else a.dropped[item, head] / (1 - a.p)
-        bias = BIAS.numpy()[head] if "biased" in a._recorded else 0.0
-        width = m["O"].shape[1]
-        letter = symbol[-1]
-        source = {"Q": "X", "O": "C"}.get(letter, "M")
+        a, heads = self.attention, self.of[item]
+        m, group = heads[head], [of for number, of in enumerate(heads) if number // a.group == head // a.group]
+        source, letter = {"Q": "XQ", "K": "MK", "V": "MV", "O": "CO", "Y": "CO"}.get(symbol[-1], "  ")
         if symbol in ("Q", "K", "V", "Y"):
-            source, letter = ("C", "O") if symbol == "Y" else (source, letter)
             return m[source] @ m[f"W{letter}"] + m.get(f"b{letter}", 0)
         if symbol[:2] in ("dW", "db"):
             above = "dY" if letter == "O" else f"d{letter}"
-            return sum((of[source].T @ of[above] if symbol[1] == "W" else of[above].sum(axis=0)) for of in items)
+            return sum(of[head][source].T @ of[head][above] if symbol[1] == "W" else of[head][above].sum(axis=0)
+                       for of in self.of)
+        if symbol in ("dX", "dM"):  # heads that share keys have one K and V
+            ways = zip("QKV", (1, a.group, a.group), INPUTS, strict=True)
+            return sum(of[f"d{way}"] @ of[f"W{way}"].T for way, step, tap in ways if tap in a.reads[symbol[1]]
+                       for of in heads[::step])
+        mask = True if a.mask is None else a.mask[item, head]
+        kept = 1.0 if a.dropped is None else a.dropped[item, head] / (1 - a.p)
+        bias = BIAS.numpy()[head] if "biased" in a._recorded else 0.0
         return {
             "R": lambda: m["Q"] @ m["K"].T, "S": lambda: m["R"] * a.scale,
             "Sm": lambda: np.where(mask, m["S"] + bias, -np.inf), "A": lambda: softmax(m["Sm"]),
             "Ad": lambda: m["A"] * kept, "O": lambda: m["Ad"] @ m["V"],
-            "C": lambda: np.hstack([of["O"] for of in heads]), "dC": lambda: m["dY"] @ m["WO"].T,
-            "dO": lambda: m["dC"][:, head * width:(head + 1) * width],
+            "C": lambda: np.hstack([of["O"] for of in heads]),
+            "dC": lambda: m["dY"] @ m["WO"].T, "dO": lambda: np.hsplit(m["dC"], len(heads))[head],
             "dV": lambda: sum(of["Ad"].T @ of["dO"] for of in group), "dAd": lambda: m["dO"] @ m["V"].T,
             "dA": lambda: m["dAd"] * kept,
             "dSm": lambda: m["A"] * (m["dA"] - (m["A"] * m["dA"]).sum(axis=-1, keepdims=True)),
             "dS": lambda: np.where(mask, m["dSm"], 0), "dR": lambda: m["dS"] * a.scale, "dQ": lambda: m["dR"] @ m["K"],
             "dK": lambda: sum(of["dR"].T @ of["Q"] for of in group),
-            "dX": lambda: self.through(symbol, heads), "dM": lambda: self.through(symbol, heads),
         }[symbol]()
-
-    def through(self, symbol, heads):
-        """The gradient of X or of M on its ways; heads that share keys have one K and V."""
-        ways = zip("QKV", (1, self.attention.group, self.attention.group), INPUTS, strict=True)
-        return sum(of[f"d{way}"] @ of[f"W{way}"].T for way, step, tap in ways
-                   if tap in self.attention.reads[symbol[1:]] for of in heads[::step])
