@@ -39,7 +39,8 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         NotFinite: the model gives no finite translation or loss.
     """
     sources = [source] if isinstance(source, str) else list(source)
-    targets = [None] * len(sources) if target is None else [target] if isinstance(target, str) else list(target)
+    given = [None] * len(sources) if target is None else target
+    targets = [given] if isinstance(given, str) else given
     with suitable_products(translator.model.config), random.fork(), unwarned():
         examples = examples_of(translator, sources, targets)
         batch = collate(examples, range(len(examples)))
@@ -79,7 +80,7 @@ def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Ten
     return ops.where(real, ops.log1p(others), 0.0).sum() / int(real.sum())
 
 
-def examples_of(translator: Translator, sources: list[str], targets: list[str | None]) -> list[Example]:
+def examples_of(translator: Translator, sources: Sequence[str], targets: Sequence[str | None]) -> list[Example]:
     """Token ids of each pair, as `encode_pairs` gives them; None stands for the model's own translation.
 
     Raises:

@@ -113,8 +113,9 @@ def test_lines_and_pairs_are_those_of_the_definition(folder, source, target):
         assert "no pair" in error_of(*paths)
     else:
         others = [pair for pair in zip(*sides, strict=True) if pair not in expected]
+        rows = "".join(f"{left}\t{right}\tmore\there\r\n" for left, right in expected + others)
         table = folder / "table"
-        table.write_bytes("".join(f"{left}\t{right}\tmore\there\r\n" for left, right in expected + others).encode())
+        table.write_bytes(codecs.BOM_UTF8 + rows.encode())
         for pairs in (ParallelText(*paths), ParallelText(*map(str, paths)), ParallelText(table)):
             assert [*pairs] == [*pairs] == expected
             assert (len(pairs), pairs.left_out) == (len(expected), len(sides[0]) - len(expected))

@@ -15,6 +15,7 @@ from tests.transformer.traces import NAMES, made, traced
 from transformer import MultiHeadAttention, trace
 from transformer.decode import beam_search
 from transformer.explore.traced import TAPS
+from transformer.model import Residual
 
 ENCODER, CROSS = "encoder.layers.0.self_attention", "decoder.layers.0.cross_attention"
 
@@ -39,6 +40,10 @@ def test_a_traced_run_has_the_numbers_of_an_untraced_one():
     for name, parameter in model.named_parameters():
         np.testing.assert_allclose(parameter.grad.numpy(), gradients[name], rtol=1e-9, atol=1e-13, err_msg=name)
     assert {name: set(vars(module)) for name, module in model.named_modules()} == before
+    for name in t:
+        around = t[name].residual
+        assert around.module is dict(model.named_modules())[f"{name}_residual"]
+        assert around.stream.grad.shape == around.result.grad.shape == t[name].output.shape
     assert (t.names, len(t.calls(ENCODER))) == (list(NAMES), 1)
 
 
@@ -65,12 +70,13 @@ class Twice(nn.Module):
     def __init__(self):
         super().__init__()
         self.inner, self.map = MultiHeadAttention(WIDTH, HEADS), nn.Linear(5, WIDTH)
+        self.residual = Residual(d_model=WIDTH, norm="pre")
 
     def forward(self, x):
         try:
             self.inner(x, x, x[..., :1])
         except ValueError:
-            first = F.scaled_dot_product_attention(x, x, x)
+            first = self.residual(x, lambda y: F.scaled_dot_product_attention(y, y, y))
         return self.inner(first, first, first) + self.map(one_head(x, x))
 
 
