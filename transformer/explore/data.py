@@ -73,7 +73,9 @@ def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[
     queries, keys = sides(attention)
     return {
         "name": attention.name, "kind": attention.kind, "queries": queries, "keys": keys,
-        "checks": {symbol: [_finite(check) for check in found] for symbol, found in checks.items()},
+        # JSON has no NaN and no infinity: null stands for both.
+        "checks": {symbol: [{name: value if math.isfinite(value) else None for name, value in check._asdict().items()}
+                            for check in found] for symbol, found in checks.items()},
         "history": [{"step": snapshot.step,
                      "weights": encode_array(snapshot.weights[attention.name], "float32"),
                      "gradScores": encode_array(snapshot.gradients[attention.name], "float32")}
@@ -95,8 +97,3 @@ def lossless(parameter: Tensor) -> Json:
     with np.errstate(over="ignore"):
         short = host.astype(np.float32)
     return encode_array(host, "float32" if np.array_equal(host, short, equal_nan=True) else "float64")
-
-
-def _finite(check: Check) -> Json:
-    """A check as JSON, which has no NaN and no infinity: null stands for both."""
-    return {name: value if math.isfinite(value) else None for name, value in check._asdict().items()}

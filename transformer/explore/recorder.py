@@ -63,10 +63,7 @@ class Callers(Watcher):
     def after(self, what: Any, given: Any, made: Any) -> None:
         """Note that it has ended."""
         if isinstance(what, nn.Module):
-            self.ended(self.running.pop())
-
-    def ended(self, running: Running) -> None:
-        """A module has ended."""
+            self.running.pop()
 
     @property
     def caller(self) -> Running | None:
@@ -129,15 +126,17 @@ class Recorder(Callers):
         for running in (caller, *around[-1:]):
             running.called.append(attention)
 
-    def ended(self, running: Running) -> None:
+    def after(self, what: Any, given: Any, made: Any) -> None:
         """Complete the attention of a module with the tensors around it, and others with a residual connection."""
-        if isinstance(running.module, Residual):
-            for attention in running.called:
-                attention.residual = ResidualTrace(running.module, **running.seen)
-        elif len(running.called) == 1:  # of several, nobody knows whose the tensors around them are
-            [attention] = running.called
-            attention._recorded.update(running.seen)
-            attention.projections = projections(attention)
+        if isinstance(what, nn.Module):
+            running = self.running.pop()
+            if isinstance(what, Residual):
+                for attention in running.called:
+                    attention.residual = ResidualTrace(what, **running.seen)
+            elif len(running.called) == 1:  # of several, nobody knows whose the tensors around them are
+                [attention] = running.called
+                attention._recorded.update(running.seen)
+                attention.projections = projections(attention)
 
 
 class Mover(Callers):
