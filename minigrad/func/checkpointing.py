@@ -26,6 +26,7 @@ from minigrad.func.call import tensors_in
 from minigrad.func.modules import replaced
 from minigrad.func.trees import tree_leaves, tree_map
 from minigrad.functional.bundle import bundle
+from minigrad.functional.compositions import _looking
 
 
 class Reads(Watcher):
@@ -122,7 +123,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Memory: what the function saves lives during its own forward and its own backward, never beyond. Time: one more
     forward. Random draws (dropout) are the same both times, unless other threads draw from the same state meanwhile:
     give each thread its own with `minigrad.random.fork`. Parameters and tensors that the function refers to receive
-    their gradients as ever.
+    their gradients as ever. In a `minigrad.tapping` block, whose visitor may keep what it sees, it is a plain call.
 
     Args:
         function: of tensors, to a tensor, or tuples, lists or dictionaries of them; it must compute the same when
@@ -137,7 +138,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         RuntimeError: in the backward, if an argument, or a tensor that the function read, was changed in place, by the
             function itself or since; or if the second call gave another shape or dtype or used other tensors.
     """
-    if not recording.get():
+    if not recording.get() or _looking.get()[0] is not None:
         return function(*args, **kwargs)
     found: list[Any] = []
 

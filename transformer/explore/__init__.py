@@ -11,7 +11,6 @@
     data.py         the page's data: JSON with arrays in it
     stories.py      what the page tells from stop to stop
     page.py         the HTML, from the files in page/: docs/design.md says how these are made
-    notebook.py     the page inside a notebook
     labels.py       the names of rows and columns, everywhere
     text.py         the same in a terminal; its steps are in steps.py
 

@@ -12,24 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad import Tensor, nn, no_grad, ops, random
+from minigrad import Tensor, nn, ops
 from minigrad import functional as F
 from minigrad.device import asarray_on, on_device_of, to_numpy
 
 from transformer.explore.calls import Calls
-from transformer.explore.traced import INPUTS, PER_HEAD, SHARED, AttentionTrace
+from transformer.explore.traced import INPUTS, PER_HEAD, SHARED
 from transformer.model import FeedForward
 
 Loss = Callable[[], Any]  # computes the loss of a trace's block again, from the start: a scalar Tensor
-Host = np.ndarray[Any, Any]
 
 DIRECTIONS = 2
-PATHS = dict(zip(("Xq", "Xk", "Xv"), INPUTS, strict=True))
-TAPPED = PATHS | PER_HEAD | SHARED
+TAPPED = dict(zip(("Xq", "Xk", "Xv"), INPUTS, strict=True)) | PER_HEAD | SHARED
 
 
 class Check(NamedTuple):
@@ -51,7 +51,7 @@ def relative_error(analytic: float, numeric: float, smallest: float) -> float:
     return abs(analytic - numeric) / largest if largest else 0.0
 
 
-def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, list[Check]]:
+def measure(trace: Calls, name: str, loss: Loss) -> dict[str, list[Check]]:
     """Compare the gradient of every tensor, weight and bias of an attention with differences along random directions.
 
     Args:
@@ -59,81 +59,56 @@ def measure(trace: Calls, name: str, loss: Loss, seed: int = 0) -> dict[str, lis
         name: the attention.
         loss: computes the loss of the trace's block again. Parameters are moved meanwhile and put back: no other thread
             may use the model.
-        seed: the seed of the directions. Tensors of one shape share them, so that derivatives along paths add up.
 
     Returns:
         For each symbol, a check for each of the `DIRECTIONS` directions.
     """
-    attention, found = trace[name], dict[str, list[Check]]()
-    with _held_relus(trace.model, lambda: replay(trace, loss)) as now:
-        for symbol, place in _places(attention).items():
-            tensor = attention.value(place) if isinstance(place, str) else place
-            gradient = to_numpy((attention.gradient(place) if isinstance(place, str) else place.grad)._data)
-            size, random_numbers = _size(tensor), np.random.default_rng(seed)
+    found = dict[str, list[Check]]()
+    with _held_relus(trace.model, lambda: trace.replay(loss)) as now:
+        for symbol, tensor, gradient, difference in _movable(trace, name, loss):
+            size, random_numbers = _size(tensor), np.random.default_rng(0)
             # The error of a central difference is of order h² and its rounding of order ε/h: h near the cube root of ε.
             step = 2 * float(np.finfo(tensor.dtype).eps) ** (1 / 3) * size
             found[symbol] = []
             for _ in range(DIRECTIONS):
                 direction = random_numbers.standard_normal(tensor.shape)
-                moved = Tensor(asarray_on(tensor.device, direction, tensor.dtype))
-                numeric = (trace.finite_difference(loss, name, place, moved, step) if isinstance(place, str) else
-                           _difference(trace, loss, place, moved, step))
-                found[symbol].append(_check(float((gradient * direction).sum()), numeric, now, size))
-    for symbol, (tap, paths) in _sums(attention).items():  # such an input moves on all its paths at once
-        size = _size(attention.value(tap))
-        by_direction = zip(*(found[path] for path in paths), strict=True)
-        found[symbol] = [_check(sum(check.analytic for check in checks), sum(check.numeric for check in checks), now,
-                                size) for checks in by_direction]
+                numeric = difference(Tensor(asarray_on(tensor.device, direction, tensor.dtype)), step)
+                analytic = float((gradient * direction).sum())
+                error = relative_error(analytic, numeric, 1e-3 * abs(now) / size)
+                found[symbol].append(Check(analytic, numeric, error))
     return found
 
 
-def replay(trace: Calls, loss: Loss) -> float:
-    """The value of the loss, with the dropout masks of the trace's block."""
-    with random.fork(), no_grad():
-        random.set_state(trace._state)
-        return float(loss())
+def _movable(trace: Calls, name: str, loss: Loss) -> Iterator[tuple[str, Tensor, Any, Callable[..., float]]]:
+    """What a check can move, by symbol: its value, its gradient, and the difference of the loss as it moves.
 
-
-def _check(analytic: float, numeric: float, loss: float, size: float) -> Check:
-    return Check(analytic, numeric, relative_error(analytic, numeric, 1e-3 * abs(loss) / size))
-
-
-def _places(attention: AttentionTrace) -> dict[str, str | nn.Parameter]:
-    """The tensors that a check can move, by symbol: each a tap or a parameter.
-
-    Without a mask S̄ is S, without dropout A′ is A, and those are measured.
+    Without a mask S̄ is S, without dropout A′ is A, and those are measured. X and M move on all their paths at once.
     """
-    places: dict[str, str | nn.Parameter] = {
-        symbol: tap for symbol, tap in TAPPED.items() if tap in attention and attention.taken(tap) == tap}
+    attention = trace[name]
+    tapped = {symbol: (tap,) for symbol, tap in TAPPED.items() if attention.has_own(tap)}
+    for symbol, taps in (tapped | attention.reads).items():
+        gradient = sum(to_numpy(attention.gradient(tap)._data) for tap in taps)
+        yield symbol, attention.value(taps[0]), gradient, partial(trace.finite_difference, loss, name, taps)
     for letter, linear in attention.projections.items():
         for kind, parameter in (("W", linear.weight), ("b", linear.bias)):
             if parameter is not None and parameter.grad is not None:
-                places[f"{kind}{letter}"] = parameter
-    return places
-
-
-def _sums(attention: AttentionTrace) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The inputs that are read on several paths: the tap of one, and the symbols of all."""
-    if not all(tap in attention for tap in INPUTS):
-        return {}
-    memory = ("Xk", "Xv") if attention._one_memory else ("Xk",)
-    if attention.is_self:
-        return {"X": (INPUTS[0], ("Xq", *memory))}
-    return {"X": (INPUTS[0], ("Xq",)), "M": (INPUTS[1], memory)}
+                gradient = to_numpy(parameter.grad._data)
+                yield f"{kind}{letter}", parameter, gradient, partial(_difference, trace, loss, parameter)
 
 
 def _difference(trace: Calls, loss: Loss, parameter: nn.Parameter, direction: Tensor, step: float) -> float:
     """The derivative of the loss as a parameter moves along `direction`."""
     held = parameter.data
+
+    def loss_at(distance: float) -> float:
+        with on_device_of(held):
+            parameter.data = held + distance * direction._data
+        return trace.replay(loss)
+
     try:
-        losses = []
-        for sign in (1, -1):
-            with on_device_of(held):
-                parameter.data = held + sign * step * direction._data
-            losses.append(replay(trace, loss))
+        return (loss_at(step) - loss_at(-step)) / (2 * step)
     finally:
         parameter.data = held
-    return (losses[0] - losses[1]) / (2 * step)
 
 
 @contextmanager
@@ -141,39 +116,28 @@ def _held_relus(model: nn.Module, loss: Callable[[], float]) -> Iterator[float]:
     """The loss, and a block in which every relu keeps the pattern of active units that it had for it.
 
     A step across the kink of a relu would measure the mean of two slopes, but the gradient is one of them. In a large
-    model, some unit is nearly always within a step of its kink.
+    model, some unit is nearly always within a step of its kink. Each evaluation of the loss calls the relus in the same
+    order.
     """
     layers = [module for module in model.modules() if isinstance(module, FeedForward) and module.activation is F.relu]
-    held = [_HeldRelu() for _ in layers]
+    patterns: list[Any] = []
+
+    def replace(activation: Callable[[Tensor], Tensor]) -> None:
+        for layer in layers:
+            layer.activation = activation
+
+    def recorded(x: Tensor) -> Tensor:
+        patterns.append(x._data > 0)
+        return F.relu(x)
+
     try:
-        for layer, relu in zip(layers, held, strict=True):
-            layer.activation = relu
+        replace(recorded)
         value = loss()
-        for relu in held:
-            relu.recording = False
+        held = cycle(patterns)
+        replace(lambda x: ops.where(next(held), x, 0.0))
         yield value
     finally:
-        for layer in layers:
-            layer.activation = F.relu
-
-
-class _HeldRelu:
-    """A relu that records which units are active, and then applies that pattern, so that it is linear in its input.
-
-    The first evaluation of the loss records one pattern for each call; later evaluations repeat them in order.
-    """
-
-    def __init__(self) -> None:
-        self.patterns: list[Any] = []
-        self.recording = True
-        self.calls = 0
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if self.recording:
-            self.patterns.append(x._data > 0)
-            return F.relu(x)
-        self.calls += 1
-        return ops.where(self.patterns[(self.calls - 1) % len(self.patterns)], x, 0.0)
+        replace(F.relu)
 
 
 def _size(tensor: Tensor) -> float:

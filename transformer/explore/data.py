@@ -21,7 +21,6 @@ from minigrad import Tensor
 from minigrad.device import to_numpy
 
 from transformer.explore.checks import Check
-from transformer.explore.labels import names, row_names
 from transformer.explore.traced import AttentionTrace
 
 Json = dict[str, Any]
@@ -40,14 +39,6 @@ class Tokens:
     source: list[list[str]]
     target: list[list[str]]
     following: list[list[str]]
-
-    def keys(self, side: str, item: int) -> list[str]:
-        """The names of the tokens of a "source" or a "target", as keys."""
-        return names((self.source if side == "source" else self.target)[item])
-
-    def queries(self, side: str, item: int) -> list[str]:
-        """The same as queries: of a "target", each names the token that is read and the one to be written."""
-        return self.keys(side, item) if side == "source" else row_names(self.target[item], self.following[item])
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +73,9 @@ def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[
     queries, keys = sides(attention)
     return {
         "name": attention.name, "kind": attention.kind, "queries": queries, "keys": keys,
-        "checks": {symbol: [_finite(check) for check in found] for symbol, found in checks.items()},
+        # JSON has no NaN and no infinity: null stands for both.
+        "checks": {symbol: [{name: value if math.isfinite(value) else None for name, value in check._asdict().items()}
+                            for check in found] for symbol, found in checks.items()},
         "history": [{"step": snapshot.step,
                      "weights": encode_array(snapshot.weights[attention.name], "float32"),
                      "gradScores": encode_array(snapshot.gradients[attention.name], "float32")}
@@ -104,8 +97,3 @@ def lossless(parameter: Tensor) -> Json:
     with np.errstate(over="ignore"):
         short = host.astype(np.float32)
     return encode_array(host, "float32" if np.array_equal(host, short, equal_nan=True) else "float64")
-
-
-def _finite(check: Check) -> Json:
-    """A check as JSON, which has no NaN and no infinity: null stands for both."""
-    return {name: value if math.isfinite(value) else None for name, value in check._asdict().items()}

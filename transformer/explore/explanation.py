@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -12,12 +12,11 @@ import numpy as np
 from transformer.explore.calls import NONE, Calls
 from transformer.explore.checks import Check, Loss, measure
 from transformer.explore.data import Json, Snapshot, Tokens, facts_of_attention, sides
-from transformer.explore.identities import identities
+from transformer.explore.labels import names, row_names
 from transformer.explore.live import LIMIT
-from transformer.explore.notebook import frame
-from transformer.explore.page import page_html
+from transformer.explore.page import frame, page_html
 from transformer.explore.stories import Story, stories_of_page
-from transformer.explore.text import number, one_step, overview, printable
+from transformer.explore.text import number, one_step, overview, printable, text_of
 
 INSTEAD = "--text prints its attentions, and transformer.trace records them in Python"
 
@@ -52,11 +51,11 @@ class Explanation:
         Raises:
             ValueError: a gradient has reached none.
         """
-        reached = [name for name in self.trace if self.trace[name].reached]
-        if not reached:
-            for name in self.trace:
-                self.trace[name].gradient("context")  # raises, and says what to do
+        if not self.trace:
             raise ValueError(f"no attention ran inside the trace block: there is nothing to explain; there are {NONE}")
+        reached = [name for name, attention in self.trace.items() if attention.reached]
+        if not reached:
+            self.trace[self.trace.names[0]].gradient("context")  # raises, and says what to do
         return reached
 
     def named(self, name: str) -> str:
@@ -72,7 +71,9 @@ class Explanation:
             queries, keys = ([str(position) for position in range(n)] for n in attention.scores.shape[-2:])
             return queries, keys
         of_queries, of_keys = sides(attention)
-        return self.tokens.queries(of_queries, item), self.tokens.keys(of_keys, item)
+        tokens = {"source": self.tokens.source[item], "target": self.tokens.target[item]}
+        return (row_names(tokens["target"], self.tokens.following[item]) if of_queries == "target" else
+                names(tokens["source"])), names(tokens[of_keys])
 
     def checks(self, name: str) -> dict[str, list[Check]]:
         """Finite differences of each tensor of an attention (`measure`); empty if the loss cannot be computed again.
@@ -100,21 +101,15 @@ class Explanation:
         told, opens = stories_of_page(stories), None if opens is None else self.named(opens)
         if isinstance(self.live, str):
             raise ValueError(f"the model does not run in a page: {self.live}; {INSTEAD}")
-
-        def html(snapshots: Sequence[Snapshot]) -> str:
-            attentions = [facts_of_attention(self.trace[name], self.checks(name), snapshots) for name in self.names]
-            return page_html({"title": self.title, "attentions": attentions, "model": self.live, "opens": opens,
+        for count in range(len(self.history), -1, -1):
+            kept = np.linspace(len(self.history) - 1, 0, count).round().astype(int)[::-1]  # the last is always there
+            attentions = [facts_of_attention(self.trace[name], self.checks(name), [self.history[n] for n in kept])
+                          for name in self.names]
+            page = page_html({"title": self.title, "attentions": attentions, "model": self.live, "opens": opens,
                               "stories": told})
-
-        bare = html([])
-        room = LIMIT - len(bare.encode())
-        if room < 0:
-            raise ValueError(f"the model does not run in a page: it would have more than {LIMIT / 1e6:g} MB; {INSTEAD}")
-        # A and dS in float32, in base64, with their JSON
-        size = sum(2 * (self.trace[name].scores.size * 4 * 4 // 3 + 100) for name in self.names)
-        count = min(room // size, len(self.history))
-        kept = np.linspace(len(self.history) - 1, 0, count).round().astype(int)[::-1]  # the last is always among them
-        return html([self.history[n] for n in kept]) if count else bare
+            if len(page.encode()) <= LIMIT:
+                return page
+        raise ValueError(f"the model does not run in a page: it would have more than {LIMIT / 1e6:g} MB; {INSTEAD}")
 
     def to_html(self, path: str | PathLike[str], stories: Iterable[Story] = ()) -> None:
         """Write the page to `path`. Errors as of `page`, and OSError."""
@@ -139,10 +134,8 @@ class Explanation:
         """
         crossing = [name for name in self.names if self.trace[name].kind == "cross"]
         name = (crossing or self.names)[-1] if attention is None else self.named(attention)
-        traced = self.trace[name]
-        facts, checks = identities(traced.head(item, head)), self.checks(name)
-        title = printable(" ".join(self.title.split()))
-        heading = title if self.loss is None else f"{title}    loss {number(self.loss)}"
-        shown = (overview(traced, item, head, checks, facts) if step is None else
-                 one_step(traced, item, head, step, *self.labels(name, item), checks, facts, width))
-        return f"{heading}\n{shown}"
+        shown, checks = self.trace[name].head(item, head), self.checks(name)
+        lines = (overview(shown, checks) if step is None else
+                 one_step(shown, step, *self.labels(name, item), checks, width))
+        title = printable(" ".join(self.title.split())) + ("" if self.loss is None else f"    loss {number(self.loss)}")
+        return f"{title}\n{text_of(shown, lines)}"

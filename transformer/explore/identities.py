@@ -39,38 +39,35 @@ def identities(head: HeadTrace) -> list[Identity]:
     """The identities that apply to `head`; ValueError before the backward."""
     values, gradients = ({symbol: to_numpy(array) for symbol, array in found.items()}
                          for found in (head.values, head.gradients))
-    rounding = 1e3 * float(np.finfo(values["A"].dtype).eps)
-    return [Identity(key, statement, residual, residual <= (0.0 if key == "masked" else rounding))
-            for key, statement, residual in _facts(head, values, gradients)]
+    rounding, found = 1e3 * float(np.finfo(values["A"].dtype).eps), []
+    for key, statement, deviation, terms in _facts(head, values, gradients):
+        largest = 1.0 if terms is None else float(np.max(terms, initial=0.0))
+        residual = float(abs(deviation).max(initial=0.0)) / largest if largest else 0.0
+        found.append(Identity(key, statement, residual, residual <= (0.0 if terms is None else rounding)))
+    return found
 
 
-def _facts(head: HeadTrace, values: dict[str, Host], gradients: dict[str, Host]) -> Iterator[tuple[str, str, float]]:
-    scores, keys, attention = gradients["S"], gradients["K"], head.attention
-    yield "rows", "the rows of dS sum to 0", _worst(scores.sum(axis=-1), abs(scores).sum(axis=-1))
+def _facts(head: HeadTrace, values: dict[str, Host], gradients: dict[str, Host]) -> Iterator[tuple[Any, ...]]:
+    """Key and statement, what must be 0, and the terms that cancel there; None where it must be 0 exactly."""
+    scores, keys, mask = gradients["S"], gradients["K"], head.attention.mask
+    yield "rows", "the rows of dS sum to 0", scores.sum(axis=-1), abs(scores).sum(axis=-1)
 
     products = values["A"] * gradients["A"]
-    if not attention.weights_in_loss and len(attention.sharing("A", head.head)) == 1:
+    if not head.attention.weights_in_loss:
         dots = (gradients["O"] * values["O"]).sum(axis=-1)
-        yield "dots", "Σⱼ A∘dA = dO·O in every row", _worst(products.sum(axis=-1) - dots, abs(products).sum(axis=-1))
+        yield "dots", "Σⱼ A∘dA = dO·O in every row", products.sum(axis=-1) - dots, abs(products).sum(axis=-1)
 
-    mask = None if attention.mask is None else to_numpy(attention.mask)[attention.place("masked", head.item, head.head)]
-    if mask is not None and not mask.all() and len(attention.sharing("S", head.head)) == 1:
-        largest = float(abs(gradients["A"][~mask]).max())
-        yield "masked", f"dS is exactly 0 where the mask forbids, though dA is up to {largest:.3g} there", float(
-            abs(scores[~mask]).max())
+    allowed = np.ones(scores.shape, bool) if mask is None else to_numpy(mask)[head.item, head.head]
+    if not allowed.all():
+        largest = float(abs(gradients["A"][~allowed]).max())
+        yield ("masked", f"dS is exactly 0 where the mask forbids, though dA is up to {largest:.3g} there",
+               scores[~allowed], None)
 
     if "bK" in gradients:
-        total, terms = keys.sum(axis=0), abs(keys).sum(axis=0)
-        yield "key bias", "db_K = 0: the rows of dK sum to 0", _worst(total, terms)
+        yield "key bias", "db_K = 0: the rows of dK sum to 0", keys.sum(axis=0), abs(keys).sum(axis=0)
 
-    alone = (np.ones(scores.shape, bool) if mask is None else mask).sum(axis=-1) == 1
+    alone = allowed.sum(axis=-1) == 1
     if alone.any():
-        rows = ", ".join(str(row) for row in np.flatnonzero(alone)[:3])
-        yield "one key", f"a query that sees one key (row {rows}) has dQ = 0", _worst(
-            gradients["Q"][alone], abs(gradients["A"][alone]).sum() * abs(values["K"]).max())
-
-
-def _worst(deviation: Host, terms: Any) -> float:
-    """The largest deviation, relative to the largest sum of terms."""
-    largest = float(np.max(terms, initial=0.0))
-    return float(abs(deviation).max(initial=0.0)) / largest if largest else 0.0
+        rows = ", ".join(map(str, np.flatnonzero(alone)[:3]))
+        yield ("one key", f"a query that sees one key (row {rows}) has dQ = 0", gradients["Q"][alone],
+               abs(gradients["A"][alone]).sum() * abs(values["K"]).max())

@@ -47,13 +47,15 @@ def row_names(read: Sequence[str], written: Sequence[str]) -> list[str]:
     Args:
         read: the token that the decoder reads in each row.
         written: the token that it is to write after each; an empty text where that is not known.
+
+    Raises:
+        ValueError: there are not as many of one as of the other.
     """
     sequence = [*read, *written[-1:]]
-    found, own = [], names(sequence)
-    for row, token in enumerate(written):
-        target = own[row + 1] if token == sequence[row + 1] else _seen(token)
-        found.append(own[row] if token in ("", PADDING) else f"{own[row]} → {target}")
-    return found
+    own = names(sequence)
+    rows = zip(own[:-1], written, sequence[1:], own[1:], strict=True)
+    return [name if token in ("", PADDING) else f"{name} → {target if token == following else _seen(token)}"
+            for name, token, following, target in rows]
 
 
 def columns_of(text: str) -> int:

@@ -7,6 +7,7 @@ and have no build step, so that the inspector of a browser shows the same text a
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from functools import cache
@@ -42,20 +43,25 @@ FOLDERS = {
 }
 SCRIPTS = tuple(f"{folder}/{name}" for folder, names in FOLDERS.items() for name in names)
 STYLES = ("shell/style", "map/map", "stage/stage", "panels/panels", "story/story")
+HEIGHT = 860  # pixels, in a notebook: the page fits itself into them
 MARK = b'<meta name="generator" content="transformer explain">'  # in page.html
 
 
 def page_html(data: dict[str, Any]) -> str:
     """The page that shows `data`, which transformer/explore/data.py describes."""
-    style, scripts = "\n".join(_part(f"{name}.css") for name in STYLES), joined_scripts()
+    style, scripts = "\n".join(part(f"{name}.css") for name in STYLES), joined_scripts()
     parts = {"policy": _policy(style, scripts), "title": escape(data["title"]), "style": style,
              "data": embedded_json(data), "scripts": scripts}
-    before, *pieces = _part("shell/page.html").split("{{")
-    found = [before]
-    for piece in pieces:  # one pass, so that braces inside a part are no placeholder
-        name, _, after = piece.partition("}}")
-        found += [parts[name], after]
-    return "".join(found)
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], part("shell/page.html"))
+
+
+def frame(page: str) -> str:
+    """For a notebook: an iframe that holds the page in an attribute, so that neither style nor scripts leak out.
+
+    The frame is sandboxed: what runs inside cannot reach the notebook. It may save its pictures.
+    """
+    return (f'<iframe srcdoc="{escape(page)}" sandbox="allow-scripts allow-downloads" '
+            f'title="Backpropagation through attention" style="width:100%;height:{HEIGHT}px;border:0"></iframe>')
 
 
 def is_page(path: Path) -> bool:
@@ -87,7 +93,8 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _part(name: str) -> str:
+def part(name: str) -> str:
+    """The text of a file in page/."""
     return files("transformer.explore").joinpath("page", name).read_text(encoding="utf-8")
 
 
@@ -96,5 +103,5 @@ def joined_scripts(names: Sequence[str] = SCRIPTS) -> str:
 
     The directive "use strict" at the beginning of the first script applies to all.
     """
-    first, *others = (f"// {name}.js\n{_part(f'{name}.js')}" for name in names)
+    first, *others = (f"// {name}.js\n{part(f'{name}.js')}" for name in names)
     return "\n".join([first, f"const ATTENTION_STEPS = {embedded_json(steps_for_page())};", *others])

@@ -7,6 +7,7 @@ docs/backprop_through_attention.md.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from minigrad.device import to_numpy
 
-from transformer.explore.traced import PER_HEAD, AttentionTrace, HeadTrace
+from transformer.explore.traced import INPUTS, PER_HEAD, AttentionTrace, HeadTrace
 
 Q, K, V = "Q = X W_Q + b_Q", "K = M W_K + b_K", "V = M W_V + b_V"
 MASK, DROPOUT = "S̄ = S where the mask allows, −∞ elsewhere", "A′ = A∘kept/(1 − p)"
@@ -49,6 +50,7 @@ OF_SELF = ("X", "input of queries, keys and values", "query model", "X", f"{Q}, 
            "dX = Σ (dQ W_Qᵀ + dK W_Kᵀ + dV W_Vᵀ) over the heads")
 BACKWARD = ("dY", "dbO", "dWO", "dC", "dO", "dV", "dAd", "dA", "dSm", "dS", "dR", "dQ", "dK", "dbQ", "dbK", "dbV",
             "dWQ", "dWK", "dWV", "dX", "dM")
+MATRIX = re.compile("d?(?:[Wb]_[QKVO]|S̄|A′|[XMQKVRSAOCY])")  # a label, in a formula
 LABELS = {"Sm": "S̄", "Ad": "A′", **{f"{kind}{letter}": f"{kind}_{letter}" for kind in "Wb" for letter in "QKVO"}}
 
 
@@ -78,84 +80,60 @@ def steps_for_page() -> dict[str, Any]:
     """The table for a page, whose model runs without dropout: A′ is A. "X of self" is X in self-attention."""
     rows = {row[0]: row for row in TABLE} | {"X of self": OF_SELF}
     rows["A"] = (*rows["A"][:4], *rows.pop("Ad")[4:])
-    tensors = {symbol: {"label": LABELS.get(row[0], row[0]), "name": row[1], "axes": row[2].split(),
-                        **dict(zip(("forward", "next", "backward"), (text.replace("A′", "A") for text in row[3:]),
-                                   strict=True))} for symbol, row in rows.items()}
+    fields = ("forward", "next", "backward")
+    tensors = {symbol: {"label": LABELS.get(of, of), "name": name, "axes": axes.split(),
+                        **{field: text.replace("A′", "A") for field, text in zip(fields, texts, strict=True)}}
+               for symbol, (of, name, axes, *texts) in rows.items()}
     return {"tensors": tensors, "backward": [symbol for symbol in BACKWARD if symbol != "dAd"]}
 
 
-def check_formulas(attention: AttentionTrace) -> None:
-    """Raise ValueError if the formulas of the table do not hold for `attention`."""
-    if attention.is_whole and not attention._one_memory:
-        raise ValueError(f"{attention.name}: its keys and its values are made of different inputs; what is explained "
-                         "is attention whose keys and values share one")
-    if attention.weights_in_loss:
-        raise ValueError(f"{attention.name}: the loss uses its weights themselves (return_weights=True); what is "
-                         "explained is attention that the loss uses through its output alone")
-    for symbol, tap in PER_HEAD.items():
-        items, heads = attention.value(tap).shape[:2]
-        if items != attention.batch_size or (symbol not in "QKV" and heads != attention.num_heads):
-            what = "items of the batch" if items != attention.batch_size else "heads"
-            raise ValueError(f"{attention.name}: {what} share its {tap}; what is explained is attention whose items "
-                             "have tensors of their own, and whose heads share no more than queries, keys and values")
-
-
 def steps_of(attention: AttentionTrace) -> dict[str, Step]:
-    """The steps of `attention` by symbol, the forward's first.
+    """The steps of `attention` by symbol, the forward's first, after the backward.
 
-    S̄ needs a mask, A′ needs dropout, and M needs cross-attention. Missing biases have no step, and frozen parameters
-    have no gradient. An attention that is not known as a whole has the steps of its core, from Q, K and V to O, and C
-    if the heads were joined by `multi_head_attention`.
-
-    Raises:
-        ValueError: other formulas hold for `attention` (`check_formulas`).
+    S̄ needs a mask, or a bias of the scores, and A′ needs dropout; the others are there if their matrix is. A formula is
+    there if all its matrices are; else the tensor comes from the module.
     """
-    check_formulas(attention)
-    missing, frozen = set[str](), set[str]()
-    missing |= {"M"} if attention.is_self else set()
-    missing |= set() if attention.mask is not None else {"Sm"}
-    missing |= set() if attention.dropped is not None else {"Ad"}
-    if not attention.is_whole:
-        missing |= {row[0] for row in TABLE} - PER_HEAD.keys() - ({"C"} if attention.joined else set())
-    for letter, linear in attention.projections.items():
-        missing |= set() if linear.bias is not None else {f"b{letter}"}
-        frozen |= {f"{kind}{letter}" for kind, parameter in (("W", linear.weight), ("b", linear.bias))
-                   if parameter is not None and parameter.grad is None and not parameter.requires_grad}
+    head = attention.head()
+    there = head.values.keys() | {f"d{symbol}" for symbol in head.gradients}
+    there -= {f"{d}{symbol}" for d in ("", "d") for symbol in ("Sm", "Ad") if not attention.has_own(PER_HEAD[symbol])}
+    own = attention.reads.get("X") == INPUTS  # self-attention
+    rows = {row[0]: row for row in TABLE} | ({"X": OF_SELF} if own else {})
 
     def plain(text: str) -> str:
+        """The text as it is of this attention; without a matrix that is not known, an empty one."""
         for letter in "QKVO":
-            if f"b{letter}" in missing:
+            if f"b{letter}" not in there:
                 text = text.replace(f" + b_{letter}", "")
-        if "M" in missing:
+        if own:
             text = text.replace("M ", "X ").replace("Mᵀ", "Xᵀ")
         if not attention.usual_scale:
             text = text.replace("/√d_k", f" · {attention.scale:.6g}")
-        text = text if "Sm" not in missing else text.replace("S̄", "S")
-        return text if "Ad" not in missing else text.replace("A′", "A")
+        if "biased" in attention._recorded:
+            text = text.replace("S̄ = S", "S̄ = S + B")
+        if attention.mask is None:
+            text = re.sub(" where the mask allows, .+ elsewhere", "", text)
+        text = text if "Sm" in there else text.replace("S̄", "S")
+        text = text if "Ad" in there else text.replace("A′", "A")
+        known = {d + LABELS.get(symbol, symbol) for d in ("", "d") for symbol in rows if d + symbol in there}
+        joins = attention.joined or not any(word in text for word in ("side by side", "columns"))
+        return text if joins and known.issuperset(MATRIX.findall(text)) else ""
 
-    rows = {row[0]: row for row in TABLE} | ({"X": OF_SELF} if attention.is_self else {})
     steps = {}
-    for symbol, (_, name, axes, formula, _, _) in rows.items():
-        if not attention.is_whole and symbol in "QKV":
-            formula = f"{symbol}, from the module"
-        if symbol not in missing:
-            steps[symbol] = Step(symbol, LABELS.get(symbol, symbol), name, plain(formula), "", *axes.split())
-    ends = () if attention.is_whole else ("C",) if attention.joined else ("O",)
-    merged = {"S": "Sm", "A": "Ad"}  # without a mask, dS is made as dS̄ is; likewise without dropout
-    for gradient in BACKWARD:
-        symbol = gradient[1:]
-        if symbol in missing | frozen:
-            continue
-        source = merged[symbol] if merged.get(symbol) in missing else symbol
-        because, formula = rows[source][4:]
-        formula = formula.replace("(dA − D)", "(dA − D), Dᵢ = Σⱼ Aᵢⱼ dAᵢⱼ")
-        if symbol in ("Q", "K", "V") and len(attention.sharing(symbol, 0)) > 1:
-            formula = formula.replace("= ", "= Σ heads that share it ")
-        if symbol in ends:
-            because, formula = "", f"{gradient}, from the module"
-        step = steps[symbol]
-        steps[gradient] = Step(gradient, f"d{step.label}", f"gradient of the {step.title}", plain(formula),
-                               plain(because) if "=" in because else "", step.rows, step.columns)
+    for symbol in (symbol for symbol in (*rows, *BACKWARD) if symbol in there):
+        of = symbol.removeprefix("d")
+        label, (_, title, axes, formula, *_), because = LABELS.get(of, of), rows[of], ""
+        if symbol != of:
+            label, title = f"d{label}", f"gradient of the {title}"
+            merged = {"S": "Sm", "A": "Ad"}.get(of, of)  # without a mask, dS is made as dS̄ is; likewise without dropout
+            because, formula = rows[of if merged in there else merged][4:]
+            formula = formula.replace("(dA − D)", "(dA − D), Dᵢ = Σⱼ Aᵢⱼ dAᵢⱼ")
+            if of in "KV" and attention.group > 1:
+                formula = formula.replace("= ", "= Σ heads that share it ")
+            if of == "A" and attention.weights_in_loss:
+                formula += " + what the loss makes of A itself"
+        formula, because = plain(formula), plain(because)
+        steps[symbol] = Step(symbol, label, title, formula or f"{label}, from the module",
+                             because if formula and "=" in because else "", *axes.split())
     return steps
 
 
@@ -165,11 +143,12 @@ def step_named(attention: AttentionTrace, name: str) -> Step:
     Raises:
         ValueError: the name is unknown; the message lists the known ones.
     """
+    def plain(text: str) -> str:
+        return text.replace("_", "").lower()
+
     steps = steps_of(attention)
-    if name in steps:
-        return steps[name]
     for step in steps.values():
-        if name.lower() == step.label.lower() or name.replace("_", "").lower() == step.symbol.lower():
+        if plain(name) in (plain(step.symbol), plain(step.label)):
             return step
     raise ValueError(f"there is no step {name!r} in {attention.name}; there are {', '.join(steps)}")
 

@@ -8,37 +8,59 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterable
-from functools import cache
-from importlib.resources import files
+from collections.abc import Collection, Iterable
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from transformer.explore.data import Json
+from transformer.explore.page import part
 
 BUILT_IN = ("gradient", "softmax", "scale")
 # Words for an index that depends on the run; page/story/subject.js finds them.
-POSITIONS = ("row", "key", "other")
-INDICES = (*POSITIONS, "asked", "written", "largest")
-PLACES = ("attention", "addition", "output")
+POSITION = r"(?:row|key|other|\d+)"
+INDEX = r"(?:row|key|other|asked|written|largest|\d+)"
 # What {…} in a text may name; page/story/words.js says what each of them is.
 WORDS = ("read", "so_far", "written", "asked", "p_written", "p_asked", "loss", "loss_here", "tokens", "parameters",
          "rate", "what_next", "query", "key", "other", "word", "place", "head", "keys", "d_k", "root", "above",
          "raises", "rise", "cost", "more", "weight", "shifted", "where", "later", "earlier")
-INDEX = "|".join([*INDICES, r"\d+"])
-ENTRY = rf"(?:(?:sum|size|largest) )?[A-Za-z_]+\[(?:{INDEX})(?:, ?(?:{INDEX}))?\]"
-PLACEHOLDER = re.compile(rf"(?:before |falls )?(?:{'|'.join(WORDS)}|{ENTRY})")
+ENTRY = rf"(?:(?:sum|size|largest) )?[A-Za-z_]+\[{INDEX}(?:, ?{INDEX})?\]"
+PLACEHOLDER = rf"\{{(?:before |falls )?(?:{'|'.join(WORDS)}|{ENTRY})\}}"
+
+# Of each field: a pattern that its JSON has as a whole, and what it is called in an error.
+Rules = dict[str, tuple[str, str]]
+TEXT = r'".*\S.*"', "a text"
+SWITCH = "true|false", "true or false"
+CELL_INDEX = rf'(?:"(?!\d){INDEX}"|\d+)'
+KEY = rf'"(?:[^"]*token:{POSITION}|(?:(?!token:)[^"])+)"'  # of the page; that of a token ends in its position
+
+
+def _one_of(*known: str) -> tuple[str, str]:
+    return f'"(?:{"|".join(known)})"', f"one of {', '.join(known)}"
+
+
+STORY: Rules = {
+    "id": TEXT, "title": TEXT,
+    # How the page finds the row that all stops speak of.
+    "about": _one_of("wrong token", "largest gradient", "fading row"),
+    "stops": (r"\[.+\]", "a list of stops"),
+}
+STOP: Rules = {
+    "text": TEXT, "agreed": TEXT, "state": (r"\{.*\}", "an object {…}"), "do": _one_of("sweep", "step"),
+    "point": (rf"\[(?:{KEY}(?:, {KEY})*)?\]", 'a list such as ["tile:dS", "token:row", "panel"]'),
+}
+STATE: Rules = {
+    "place": (r'"(?:attention|addition|output|.*\..*)"', "attention, addition, output, or the dotted path of a place"),
+    "symbol": TEXT, "panel": TEXT, "scaling": SWITCH, "masking": SWITCH,
+    "cell": (rf"\[{CELL_INDEX}, {CELL_INDEX}\]",
+             "a row and a column, each a number from 0, or row, key, other, asked, written or largest"),
+    "broken": _one_of("batch", "rowsum", "transpose", "mask"),
+}
 Story = str | PathLike[str] | Json
 
 
 class StoryError(ValueError):
     """A story that cannot be told; the message names the stop and the field."""
-
-
-@cache
-def _built_in(name: str) -> str:
-    return files("transformer.explore").joinpath("page", "story", f"{name}.json").read_text(encoding="utf-8")
 
 
 def stories_of_page(own: Iterable[Story] = ()) -> list[Json]:
@@ -52,7 +74,7 @@ def stories_of_page(own: Iterable[Story] = ()) -> list[Json]:
         OSError: a file cannot be read.
     """
     read = [read_story(story) for story in own]
-    stories = read + [json.loads(_built_in(name)) for name in BUILT_IN]
+    stories = read + [json.loads(part(f"story/{name}.json")) for name in BUILT_IN]
     names = [story["id"] for story in stories]
     for story in read:
         if names.count(story["id"]) > 1:
@@ -66,56 +88,9 @@ def read_story(story: Story) -> Json:
         return _checked(story, "story")
     try:
         read = json.loads(Path(story).read_text(encoding="utf-8"))
-    except UnicodeDecodeError as error:
-        raise StoryError(f"{story}: not UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise StoryError(f"{story}: no JSON: {error.msg} in line {error.lineno}") from error
+    except ValueError as error:
+        raise StoryError(f"{story}: no JSON in UTF-8: {error}") from error
     return _checked(read, str(story))
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_cell(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(
-        index in INDICES or (type(index) is int and index >= 0) for index in value)
-
-
-def _is_point(value: Any) -> bool:
-    """A key of the page; that of a token ends in its position."""
-    return _is_text(value) and re.fullmatch(rf".*token:(?!(?:{'|'.join(POSITIONS)}|\d+)$).*", value) is None
-
-
-# Of each field, what is allowed, and its name in an error.
-Rules = dict[str, tuple[Callable[[Any], bool], str]]
-TEXT = (_is_text, "a text")
-SWITCH = (lambda value: isinstance(value, bool), "true or false")
-
-
-def _one_of(*known: str) -> tuple[Callable[[Any], bool], str]:
-    return (lambda value: value in known), f"one of {', '.join(known)}"
-
-
-STORY: Rules = {
-    "id": TEXT, "title": TEXT,
-    # How the page finds the row that all stops speak of.
-    "about": _one_of("wrong token", "largest gradient", "fading row"),
-    "stops": (lambda value: isinstance(value, list) and value != [], "a list of stops"),
-}
-STOP: Rules = {
-    "text": TEXT, "agreed": TEXT, "state": (lambda value: isinstance(value, dict), "an object {…}"),
-    "point": (lambda value: isinstance(value, list) and all(map(_is_point, value)),
-              "a list such as [\"tile:dS\", \"token:row\", \"panel\"]"),
-    "do": _one_of("sweep", "step"),
-}
-STATE: Rules = {
-    "place": (lambda value: _is_text(value) and (value in PLACES or "." in value),
-              f"one of {', '.join(PLACES)}, or the dotted path of a place"),
-    "symbol": TEXT, "panel": TEXT, "scaling": SWITCH, "masking": SWITCH,
-    "cell": (_is_cell, f"a row and a column, each a number from 0 or one of {', '.join(INDICES)}"),
-    "broken": _one_of("batch", "rowsum", "transpose", "mask"),
-}
 
 
 def _checked(story: Any, where: str) -> Json:
@@ -125,32 +100,22 @@ def _checked(story: Any, where: str) -> Json:
         _fields(at, stop, STOP, optional=STOP.keys() - {"text"})
         _fields(f"{at}: state", stop.get("state", {}), STATE, optional=STATE)
         for name in ("text", "agreed"):
-            _placeholders(f"{at}: {name}", stop.get(name, ""))
+            left = re.search(r"\{[^{}]*\}?|\}", re.sub(PLACEHOLDER, "", stop.get(name, "")))
+            if left:
+                raise StoryError(f"{at}: {name}: {left[0]}: an entry such as {{dS[row, key]}} expected, or one of "
+                                 f"{', '.join(WORDS)}")
     return dict(story)
 
 
-def _fields(where: str, found: Any, rules: Rules, optional: Container[str] = ()) -> None:
+def _fields(where: str, found: Any, rules: Rules, optional: Collection[str] = ()) -> None:
     """Check an object: its fields are those of `rules`, and each follows its rule."""
     if not isinstance(found, dict):
-        raise StoryError(f"{where}: an object {{…}} expected, got {_shown(found)}")
+        raise StoryError(f"{where}: an object {{…}} expected, got {found!r:.60}")
     for name in found.keys() - rules.keys():
         raise StoryError(f"{where}: {name}: there is no such field; there are {', '.join(rules)}")
-    for name, (allowed, expected) in rules.items():
-        if name in found and not allowed(found[name]):
-            raise StoryError(f"{where}: {name}: {expected} expected, got {_shown(found[name])}")
+    for name, (pattern, expected) in rules.items():
+        given = json.dumps(found.get(name), ensure_ascii=False)
+        if name in found and not re.fullmatch(pattern, given):
+            raise StoryError(f"{where}: {name}: {expected} expected, got {given:.60}")
         if name not in found and name not in optional:
             raise StoryError(f"{where}: {name}: is missing")
-
-
-def _placeholders(where: str, text: str) -> None:
-    for inner in re.findall(r"\{([^{}]*)\}", text):
-        if PLACEHOLDER.fullmatch(inner) is None:
-            raise StoryError(f"{where}: {{{inner}}}: an entry such as {{dS[row, key]}} expected, or one of "
-                             f"{', '.join(WORDS)}")
-    if re.search(r"[{}]", re.sub(r"\{[^{}]*\}", "", text)):
-        raise StoryError(f"{where}: a brace without its partner in {_shown(text)}")
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}…"

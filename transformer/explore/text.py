@@ -2,49 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from transformer.explore.checks import Check
-from transformer.explore.identities import Identity
+from transformer.explore.identities import identities
 from transformer.explore.labels import columns_of
 from transformer.explore.steps import matrices, step_named, steps_of
-from transformer.explore.traced import AttentionTrace
+from transformer.explore.traced import HeadTrace
 
 Checks = Mapping[str, Sequence[Check]]
 
 
-def overview(attention: AttentionTrace, item: int, head: int, checks: Checks, identities: Sequence[Identity]) -> str:
+def text_of(head: HeadTrace, lines: Sequence[str]) -> str:
+    """The lines between one that names the attention, the item and the head, with their sizes, and the identities."""
+    attention = head.attention
+    queries, keys = attention.scores.shape[-2:]
+    dropout = f", dropout p = {attention.p:g}" if attention.p else ""
+    kind = "attention" if attention.kind == "attention" else f"{attention.kind} attention"
+    heading = (f"{attention.name} ({kind}), item {head.item}, head {head.head} of {attention.num_heads}: "
+               f"{queries} queries, {keys} keys, d_k = {attention.queries.shape[-1]}{dropout}")
+    facts = [f"{'✓' if fact.holds else '✗'} {fact.statement} (residual {fact.residual:.1e})"
+             for fact in identities(head)]
+    return "\n".join([heading, "", *lines, "", *facts])
+
+
+def overview(head: HeadTrace, checks: Checks) -> list[str]:
     """The steps of one head, the forward's and, numbered, the backward's: name, shape, norm, formula, check.
 
     Args:
-        attention: a traced attention, after a backward.
-        item, head: the batch item and the head, counted from 0.
+        head: of a traced attention, after a backward.
         checks: finite differences by symbol, empty if there are none.
-        identities: the identities of the head, with residuals.
     """
-    values, steps = matrices(attention.head(item, head)), steps_of(attention)
+    values, steps = matrices(head), steps_of(head.attention)
     rows = [["", "forward", "shape", "norm", "", "finite differences"]]
     backward = [symbol for symbol in steps if symbol.startswith("d")]
     for symbol, step in steps.items():
-        if symbol in backward[:1]:
-            rows += [[""] * 6, ["", "backward", *[""] * 4]]
-        count = str(backward.index(symbol) + 1) if symbol in backward else ""
-        errors = "  ".join(f"{check.error:.1e}" for check in checks.get(symbol[1:], ()) if count)
+        count, errors = "", ""
+        if symbol in backward:
+            count = str(backward.index(symbol) + 1)
+            errors = "  ".join(f"{check.error:.1e}" for check in checks.get(symbol[1:], ()))
+            rows += [[""] * 6, ["", "backward", *[""] * 4]] if count == "1" else []
         rows.append([count, step.label, *_size(values[symbol]), step.formula if "=" in step.formula else step.title,
                      errors])
-    return "\n".join([heading(attention, item, head), "", *_aligned(rows, {0, 3}), "", *_facts(identities), "",
-                      "One of them: --step dS"])
+    return [*_aligned(rows, right={0, 3}), "", "One of them: --step dS"]
 
 
-def one_step(attention: AttentionTrace, item: int, head: int, name: str, queries: Sequence[str], keys: Sequence[str],
-             checks: Checks, identities: Sequence[Identity], width: int = 120) -> str:
-    """One step of one head: its formula, the matrix, the identities, the check.
+def one_step(head: HeadTrace, name: str, queries: Sequence[str], keys: Sequence[str], checks: Checks,
+             width: int = 120) -> list[str]:
+    """One step of one head: its formula, the matrix, the check.
 
     Args:
-        attention, item, head, checks, identities: as for `overview`.
+        head, checks: as for `overview`.
         name: the symbol of the step, such as "dS" or "dWQ", or its label, "dW_Q".
         queries, keys: the names of rows and columns (transformer/explore/labels.py).
         width: of the terminal, in columns; a wider matrix is written in several parts.
@@ -52,25 +63,27 @@ def one_step(attention: AttentionTrace, item: int, head: int, name: str, queries
     Raises:
         ValueError: there is no such step.
     """
-    step = step_named(attention, name)
-    array = matrices(attention.head(item, head))[step.symbol]
+    step = step_named(head.attention, name)
+    array = matrices(head)[step.symbol]
     shape, norm = _size(array)
     finite = "" if np.isfinite(array).all() else " without −∞"
-    formulas = [f"  forward:  {step.because}", f"  so here:  {step.formula}"] if step.because else [f"  {step.formula}"]
-    lines = [heading(attention, item, head), "", f"{step.label}: {step.title}, {shape}, norm {norm}{finite}", *formulas]
+    lines = [f"{step.label}: {step.title}, {shape}, norm {norm}{finite}",
+             *([f"  forward:  {step.because}", f"  so here:  {step.formula}"] if step.because else
+               [f"  {step.formula}"])]
     labels = {"query": queries, "key": keys}
     down, across = ([f"{n}: {printable(labels[axis][n])}" if axis in labels else str(n) for n in range(count)]
                     for axis, count in zip((step.rows, step.columns), array.shape, strict=True))
     cells = [across, *([number(value, 4) for value in row] for row in array)]
-    for part in _parts(cells, width - max(map(columns_of, down))):
-        rows = [[name, *row[part]] for name, row in zip(["", *down], cells, strict=True)]
-        lines += ["", *_aligned(rows, set(range(1, len(rows[0]))))]
-    measured = checks.get(step.symbol.removeprefix("d"), ()) if step.because else ()
+    widest = 2 + max(columns_of(cell) for row in cells for cell in row)
+    count = max(1, (width - max(map(columns_of, down))) // widest)
+    for first in range(0, len(across), count):
+        rows = [[name, *row[first:first + count]] for name, row in zip(["", *down], cells, strict=True)]
+        lines += ["", *_aligned(rows, right=range(1, count + 1))]
+    measured = checks.get(step.symbol.removeprefix("d"), ()) if step.symbol.startswith("d") else ()
     if measured:
         lines += ["", "finite differences of the whole loss along two random directions:"]
-    lines += [f"  measured {number(check.numeric)}, the gradient says {number(check.analytic)}: error {check.error:.1e}"
-              for check in measured]
-    return "\n".join([*lines, "", *_facts(identities)])
+    return lines + [f"  measured {number(check.numeric)}, the gradient says {number(check.analytic)}: "
+                    f"error {check.error:.1e}" for check in measured]
 
 
 def number(value: float, digits: int = 6) -> str:
@@ -83,40 +96,14 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in text)
 
 
-def heading(attention: AttentionTrace, item: int, head: int) -> str:
-    """A line that names the attention, the item and the head, with their sizes."""
-    queries, keys = attention.scores.shape[-2:]
-    dropout = f", dropout p = {attention.p:g}" if attention.p else ""
-    kind = "attention" if attention.kind == "attention" else f"{attention.kind} attention"
-    return (f"{attention.name} ({kind}), item {item}, head {head} of {attention.num_heads}: "
-            f"{queries} queries, {keys} keys, d_k = {attention.queries.shape[-1]}{dropout}")
-
-
 def _size(array: Any) -> tuple[str, str]:
     """The shape, and the Euclidean norm of the finite entries."""
     return "×".join(map(str, array.shape)), f"{np.linalg.norm(array[np.isfinite(array)]):.3g}"
 
 
-def _facts(identities: Sequence[Identity]) -> list[str]:
-    return [f"{'✓' if fact.holds else '✗'} {fact.statement} (residual {fact.residual:.1e})" for fact in identities]
-
-
-def _parts(rows: Sequence[Sequence[str]], room: int) -> Iterator[slice]:
-    """Ranges of columns that fit side by side, each at least one."""
-    widths = [max(map(columns_of, column)) + 2 for column in zip(*rows, strict=True)]
-    first = 0
-    for last in range(1, len(widths) + 1):
-        if last == len(widths) or sum(widths[first:last + 1]) > room:
-            yield slice(first, last)
-            first = last
-
-
-def _aligned(rows: Sequence[Sequence[str]], right: set[int]) -> list[str]:
+def _aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
     """Columns of one width each, those of the numbers in `right` aligned to the right."""
-    widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
-
-    def padded(cell: str, n: int) -> str:
-        space = " " * (widths[n] - columns_of(cell))
-        return space + cell if n in right else cell + space
-
-    return ["  ".join(padded(cell, n) for n, cell in enumerate(row)).rstrip() for row in rows]
+    spaces = [[" " * (max(map(columns_of, column)) - columns_of(cell)) for cell in column]
+              for column in zip(*rows, strict=True)]
+    return ["  ".join(spaces[n][row] + cell if n in right else cell + spaces[n][row] for n, cell in enumerate(cells))
+            .rstrip() for row, cells in enumerate(rows)]

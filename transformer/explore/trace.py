@@ -19,7 +19,6 @@ from minigrad import nn, tapping
 from minigrad.engine.watch import watch
 
 from transformer.explore.calls import Calls
-from transformer.explore.checks import replay
 from transformer.explore.explanation import Explanation
 from transformer.explore.recorder import Recorder
 
@@ -38,7 +37,7 @@ class Trace(Calls):
             loss: computes the loss of the block again, from the start; the text then compares every gradient with
                 finite differences of it. Only float64 has enough digits for the comparison.
         """
-        value = None if loss is None else replay(self, loss)
+        value = None if loss is None else self.replay(loss)
         return Explanation(self, f"Attention of a {type(self.model).__name__}", value, loss)
 
 
@@ -51,10 +50,10 @@ def trace(model: nn.Module) -> Iterator[Trace]:
     `MultiHeadAttention`, a subclass, or any other. Of a module that does something else than a `MultiHeadAttention`
     before and after the call, the tensors and parameters there are not known (`AttentionTrace`).
 
-    The backward may run inside the block or after it; with gradient checkpointing, it must run inside. Gradients are
+    The backward may run inside the block or after it; a gradient checkpoint inside keeps everything. Gradients are
     those of ``loss.backward()``; `minigrad.grad` fills none. Those of parameters add up
-    in ``.grad``: after training, call ``model.zero_grad()`` first. Decoding inside the block runs the whole prefix at
-    each step, and each step is a call. The block applies to the current thread or task alone. The trace keeps the graph
+    in ``.grad``: after training, call ``model.zero_grad()`` first. Decoding inside the block is a call for each step.
+    The block applies to the current thread or task alone. The trace keeps the graph
     of the forward alive until it is dropped. Without any attention in the block the trace is empty: its length is 0,
     and what is asked of it is an error that says so.
 

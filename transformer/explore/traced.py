@@ -18,8 +18,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from minigrad import Tensor, nn
 from minigrad.device import on_device_of, xp
 from minigrad.functional.attention import join_heads
@@ -31,13 +29,14 @@ Array = Any
 INPUTS = ("query_input", "key_input", "value_input")
 PER_HEAD = {"Q": "queries", "K": "keys", "V": "values", "R": "scores", "S": "scaled", "Sm": "masked", "A": "weights",
             "Ad": "dropped_weights", "O": "context"}  # each (B, H, ·, ·)
-FIRST, *STEPS, LAST = PER_HEAD.values()  # in order
 SHARED = {"C": "concatenated", "Y": "output"}  # each (B, T, D)
 TAPS = (*INPUTS, *PER_HEAD.values(), *SHARED.values())
 RETURNED = "returned_weights"  # A as returned to the caller; its gradient is that of its use by the loss alone
-PROJECTIONS = {"Q": "query", "K": "key", "V": "value", "O": "output"}  # the children of a `MultiHeadAttention`
-_SAME_WITHOUT = {"masked": "scaled", "dropped_weights": "weights"}  # steps that only happen with a mask, with dropout
-_OF_KEYS = ("keys", "values")  # their rows are keys
+# By letter, a child of a `MultiHeadAttention`, and the taps of what it is given and of what it makes.
+PROJECTIONS = {"Q": ("query", "query_input", "queries"), "K": ("key", "key_input", "keys"),
+               "V": ("value", "value_input", "values"), "O": ("output", "concatenated", "output")}
+# What stands for a step that did not happen: without a mask, a bias of the scores, dropout.
+INSTEAD = {"masked": "biased", "biased": "scaled", "dropped_weights": "weights"}
 
 
 class AttentionTrace:
@@ -45,11 +44,10 @@ class AttentionTrace:
 
     Every tensor is detached, on the device and in the dtype of the computation; scores of float16, which may have no
     room for them, are in float32. Those of the core are there in every attention, and have four axes: an attention
-    without heads has one, and further axes before the heads count as items.
-    What heads share, such as the keys of grouped queries, is there once: such a tensor has fewer heads than H, or fewer
-    items than B. The other tensors are None where the module does not compute them as a `MultiHeadAttention` does. A
-    mask that was not given is None, and `masked` then equals `scaled`; `dropped_weights` likewise equals `weights`
-    without dropout.
+    without heads has one, and further axes before the heads count as items. Keys and values that G heads of queries
+    share are there once: H/G of them. The other tensors are None where the module does not compute them as a
+    `MultiHeadAttention` does. A mask that was not given is None, and `masked` then equals `scaled`, or the scores with
+    their bias; `dropped_weights` likewise equals `weights` without dropout.
 
     Attributes:
         name: the dotted name of the module that called the attention function.
@@ -67,28 +65,13 @@ class AttentionTrace:
         residual: the residual connection around it, or None.
     """
 
-    query_input: Tensor | None
-    key_input: Tensor | None
-    value_input: Tensor | None
-    queries: Tensor
-    keys: Tensor
-    values: Tensor
-    scores: Tensor
-    scaled: Tensor
-    masked: Tensor
-    weights: Tensor
-    dropped_weights: Tensor
-    context: Tensor
-    concatenated: Tensor | None
-    output: Tensor | None
-
     def __init__(self, name: str, module: nn.Module, seen: dict[str, Any]) -> None:
         self.name, self.module = name, module
         self.projections: dict[str, nn.Linear] = {}
         self.residual: ResidualTrace | None = None
         self._recorded = seen  # by name, constants of the steps too; the recorder may add to it
 
-    def __getattr__(self, name: str) -> Tensor | None:
+    def __getattr__(self, name: str) -> Any:
         if name not in TAPS:
             raise AttributeError(f"an AttentionTrace has no {name!r}")
         return self.value(name) if name in self else None
@@ -102,21 +85,27 @@ class AttentionTrace:
     @property
     def is_self(self) -> bool | None:
         """Whether queries and keys are made of one input; None if the inputs are not known."""
-        return self._are_one("query_input", "key_input")
+        return self._are_one(*INPUTS[:2])
 
     @property
-    def is_whole(self) -> bool:
-        """Whether it is known from X and M to Y, and heads share nothing; else the core is what is explained."""
-        known = self.projections.keys() == PROJECTIONS.keys() and all(tap in self for tap in TAPS)
-        return known and self.joined and all(self._shape(tap)[1] == self.num_heads for tap in PER_HEAD.values())
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """The inputs X and M, as far as they are known, and the paths on which each is read: taps.
+
+        In self-attention X is read three times, and there is no M, nor is there one for keys and values that are made
+        of different inputs.
+        """
+        query, *memory = INPUTS
+        shares = self._are_one(*memory)
+        if shares and self.is_self:
+            return {"X": INPUTS}
+        return ({"X": (query,)} if query in self else {}) | ({"M": tuple(memory)} if shares else {})
 
     @property
     def joined(self) -> bool:
         """Whether C is known, and is the O of all heads side by side."""
         if "concatenated" not in self:
             return False
-        expected, found = join_heads(self.context._data), self.value("concatenated")._data
-        return expected.shape == found.shape and bool(((expected == found) | (found != found)).all())  # NaN, too
+        return _are_equal(join_heads(self.context._data), self.value("concatenated")._data)
 
     @property
     def kind(self) -> str:
@@ -126,11 +115,9 @@ class AttentionTrace:
         these do not, it is "attention".
         """
         stack, *inner = self.name.split(".")
-        if self.is_self is False or (self.is_self is None and "cross_attention" in inner):
-            return "cross"
-        if self.is_self is None and "self_attention" not in inner:
-            return "attention"
-        return f"{stack} self" if stack in ("encoder", "decoder") else "self"
+        if self.is_self or (self.is_self is None and "self_attention" in inner):
+            return f"{stack} self" if stack in ("encoder", "decoder") else "self"
+        return "cross" if self.is_self is False or "cross_attention" in inner else "attention"
 
     @property
     def reached(self) -> bool:
@@ -154,6 +141,11 @@ class AttentionTrace:
         return self._shape("context")[1]
 
     @property
+    def group(self) -> int:
+        """G, the number of heads of queries that share one of keys and values; most often 1."""
+        return int(self._recorded.get("group", 1))
+
+    @property
     def p(self) -> float:
         """The probability with which weights were dropped."""
         return float(self._recorded.get("p", 0.0))
@@ -171,22 +163,28 @@ class AttentionTrace:
     @property
     def mask(self) -> Array | None:
         """True where a query may attend to a key."""
-        return self._mask("mask", "masked")
+        return self._mask("mask")
 
     @property
     def dropped(self) -> Array | None:
         """True where dropout kept a weight."""
-        return self._mask("dropped", "dropped_weights")
+        return self._mask("dropped")
 
     # ------------------------------------------------------------------ tensors
 
     def taken(self, tap: str) -> str:
         """The tap that was recorded for `tap`: without a mask, `scaled` for `masked`; likewise without dropout."""
-        return tap if tap in self._recorded else _SAME_WITHOUT.get(tap, tap)
+        while tap not in self._recorded and tap in INSTEAD:
+            tap = INSTEAD[tap]
+        return tap
+
+    def has_own(self, tap: str) -> bool:
+        """Whether there is a tensor of that name that is not another one, as `masked` without a mask is `scaled`."""
+        return tap in self and self.taken(tap) in (tap, "biased")
 
     def value(self, tap: str) -> Tensor:
         """The tensor of that name; ValueError names those that there are."""
-        return self._shown(tap, self._tensor(tap).detach())
+        return self._tensor(tap).detach().reshape(self._shape(tap))
 
     def gradient(self, tap: str) -> Tensor:
         """The gradient of the loss with respect to the tensor of that name, in its shape.
@@ -198,23 +196,7 @@ class AttentionTrace:
         if gradient is None:
             raise ValueError(f"no gradient has reached {tap} of {self.name} yet: call backward() on a loss that was "
                              "computed inside the trace block")
-        return self._shown(tap, gradient)
-
-    def place(self, tap: str, item: int, head: int) -> tuple[int, ...]:
-        """Where the tensor of that name has the matrix of an item and a head; what several share is in one place."""
-        if tap not in PER_HEAD.values():
-            return (item,)
-        *own, heads = self._lead(tap)
-        *items, count = self._lead("context")
-        if own != items:
-            at = np.unravel_index(item, items)
-            item = int(np.ravel_multi_index([i if n > 1 else 0 for i, n in zip(at, own, strict=True)], own))
-        return item, head * heads // count
-
-    def sharing(self, symbol: str, head: int) -> list[int]:
-        """The heads that have the matrix of a symbol of `PER_HEAD` in common with `head`; most often this one alone."""
-        mine = self.place(PER_HEAD[symbol], 0, head)
-        return [other for other in range(self.num_heads) if self.place(PER_HEAD[symbol], 0, other) == mine]
+        return gradient.reshape(self._shape(tap))
 
     def head(self, item: int = 0, head: int = 0) -> HeadTrace:
         """One head for one batch item, as matrices; both are counted from 0.
@@ -231,54 +213,36 @@ class AttentionTrace:
         """The tensor that was recorded, with its graph and its gradient."""
         if tap not in self:
             there = ", ".join(tap for tap in TAPS if tap in self)
-            why = f"{self.name} does not compute it as a MultiHeadAttention does, or does not tap it: "
-            raise ValueError(f"there is no {tap!r} in this attention: {why if tap in TAPS else ''}there are {there}")
+            raise ValueError(f"there is no {tap!r} in this attention: {self.name} does not compute it as a "
+                             f"MultiHeadAttention does, or does not tap it: there are {there}")
         tensor: Tensor = self._recorded[self.taken(tap)]
         return tensor
 
-    def _lead(self, tap: str) -> tuple[int, ...]:
-        """The axes of items, one or more, and that of heads, of a tensor of the core."""
-        lead = tuple(self._tensor(tap).shape[:-2])
-        most = self._tensor("context").ndim - 2
-        lead = (1,) * (most - len(lead)) + lead
-        group = self._recorded.get("group", 1)
-        if group > 1 and tap not in _OF_KEYS:
-            lead = (*lead[:-1], lead[-1] * group)
-        if most == 1:  # the axis is that of heads if it has groups
-            return (1, *lead) if group > 1 else (*lead, 1)
-        return lead or (1, 1)
-
     def _shape(self, tap: str) -> tuple[int, ...]:
-        """The shape in which a tensor is shown."""
-        tensor = self._tensor(tap)
-        rows, columns = tensor.shape[-2:]
+        """The shape in which a tensor is shown; the G heads that share keys were computed as G·T rows of one head."""
+        shape = tuple(self._tensor(tap).shape)
         if tap not in PER_HEAD.values():
-            return tuple(tensor.shape)
-        *items, heads = self._lead(tap)
-        return math.prod(items), heads, rows if tap in _OF_KEYS else rows // self._recorded.get("group", 1), columns
+            return shape
+        *lead, rows, columns = shape
+        *items, heads = (1, *lead) if self.group > 1 else (*lead, 1) if len(lead) < 2 else lead
+        apart = 1 if tap in ("keys", "values") else self.group
+        return math.prod(items), heads * apart, rows // apart, columns
 
-    def _shown(self, tap: str, tensor: Tensor) -> Tensor:
-        shape = self._shape(tap)
-        return tensor if tensor.shape == shape else tensor.reshape(shape)
-
-    def _mask(self, name: str, tap: str) -> Array | None:
-        """A mask in the shape of the tensor that it makes."""
+    def _mask(self, name: str) -> Array | None:
+        """A mask in the shape of the weights."""
         mask = self._recorded.get(name)
         if mask is None:
             return None
         with on_device_of(mask):
-            return xp(mask).broadcast_to(mask, self._tensor(tap).shape).reshape(self._shape(tap))
+            return xp(mask).broadcast_to(mask, self._tensor("weights").shape).reshape(self._shape("weights"))
 
     def _are_one(self, *taps: str) -> bool | None:
-        """Whether two inputs are one tensor, or equal: a module with backward hooks gets copies."""
-        if not all(tap in self._recorded for tap in taps):
-            return None
-        a, b = (self._recorded[f"{tap} given"] for tap in taps)
-        return a is b or (a.shape == b.shape and bool((a._data == b._data).all()))
+        """Whether two inputs are equal; each path has a copy of its own."""
+        return _are_equal(*(self.value(tap)._data for tap in taps)) if all(tap in self for tap in taps) else None
 
-    @property
-    def _one_memory(self) -> bool | None:
-        return self._are_one("key_input", "value_input")
+
+def _are_equal(a: Array, b: Array) -> bool:
+    return a.shape == b.shape and bool(((a == b) | (a != a)).all())  # NaN is equal to itself
 
 
 class HeadTrace:
@@ -300,12 +264,8 @@ class HeadTrace:
     @property
     def values(self) -> dict[str, Array]:
         """The matrices by symbol."""
-        attention, found = self.attention, dict[str, Array]()
-        if attention.query_input is not None:
-            found["X"] = attention.query_input._data[self.item]
-        if attention.key_input is not None and not attention.is_self:
-            found["M"] = attention.key_input._data[self.item]
-        return found | self._parameters(lambda parameter: parameter._data) | self._steps(attention.value)
+        inputs = {symbol: self._matrix(taps[0], self.attention.value) for symbol, taps in self.attention.reads.items()}
+        return inputs | self._parameters(lambda parameter: parameter) | self._steps(self.attention.value)
 
     @property
     def gradients(self) -> dict[str, Array]:
@@ -314,45 +274,44 @@ class HeadTrace:
         Raises:
             ValueError: no gradient has arrived yet.
         """
-        attention, found = self.attention, dict[str, Array]()
-        if all(tap in attention for tap in INPUTS):
-            by_path = [attention.gradient(tap)._data[self.item] for tap in INPUTS]
-            with on_device_of(by_path[0]):
-                through_memory = by_path[1] + by_path[2] if attention._one_memory else by_path[1]
-                found = ({"X": by_path[0] + through_memory} if attention.is_self else
-                         {"X": by_path[0], "M": through_memory})
-        return found | self._parameters(_gradient_in(attention)) | self._steps(attention.gradient)
+        gradient, inputs = self.attention.gradient, dict[str, Array]()
+        for symbol, taps in self.attention.reads.items():
+            first, *others = (self._matrix(tap, gradient) for tap in taps)
+            with on_device_of(first):
+                inputs[symbol] = sum(others, first)
+        return inputs | self._parameters(self._gradient_of) | self._steps(gradient)
 
     def _steps(self, of: Any) -> dict[str, Array]:
-        attention = self.attention
-        return {symbol: of(tap)._data[attention.place(tap, self.item, self.head)]
-                for symbol, tap in (PER_HEAD | SHARED).items() if tap in attention}
+        return {symbol: self._matrix(tap, of) for symbol, tap in (PER_HEAD | SHARED).items() if tap in self.attention}
+
+    def _matrix(self, tap: str, of: Any) -> Array:
+        whole = of(tap)._data[self.item]
+        return self._own(whole) if tap in PER_HEAD.values() else whole
+
+    def _own(self, by_head: Array) -> Array:
+        return by_head[self.head * len(by_head) // self.attention.num_heads]
 
     def _parameters(self, of: Any) -> dict[str, Array]:
         found = {}
         for letter, linear in self.attention.projections.items():
-            rows = rows_of(self.attention, letter, self.head)
-            weight = of(linear.weight)
-            bias = None if linear.bias is None else of(linear.bias)
-            if weight is not None:
-                found[f"W{letter}"] = weight[rows].T  # (out, in) -> (in, out)
-            if bias is not None:
-                found[f"b{letter}"] = bias[rows]
+            for kind, parameter in (("W", linear.weight), ("b", linear.bias)):
+                whole = None if parameter is None else of(parameter)
+                if whole is not None:
+                    _, heads, *_ = (1, 1) if letter == "O" else self.attention._shape(PER_HEAD[letter])
+                    by_head = whole._data.reshape((heads, -1, *whole.shape[1:]))
+                    found[f"{kind}{letter}"] = self._own(by_head).T  # (out, in) -> (in, out)
         return found
 
-
-def rows_of(attention: AttentionTrace, letter: str, head: int) -> slice:
-    """The rows of the weight of a projection, (out, in), that are a head's; those of the output are all heads'."""
-    if letter == "O":
-        return slice(None)
-    width = attention._shape(PER_HEAD[letter])[-1]
-    place = attention.place(PER_HEAD[letter], 0, head)[1]
-    return slice(place * width, (place + 1) * width)
+    def _gradient_of(self, parameter: nn.Parameter) -> Tensor | None:
+        if parameter.grad is None and parameter.requires_grad:
+            raise ValueError(f"a parameter of {self.attention.name} has no gradient: was zero_grad() called after the "
+                             "backward?")
+        return parameter.grad
 
 
 @dataclass(frozen=True, repr=False)
 class ResidualTrace:
-    """The residual connection around an attention.
+    """The residual connection around an attention; a subclass without those taps has None.
 
     Attributes:
         module: the module, with its norm, and ``module.pre``, whether the norm comes first.
@@ -362,17 +321,5 @@ class ResidualTrace:
     """
 
     module: Residual
-    stream: Tensor
-    result: Tensor
-
-
-def _gradient_in(attention: AttentionTrace) -> Any:
-    def gradient(parameter: nn.Parameter) -> Array | None:
-        if parameter.grad is not None:
-            return parameter.grad._data
-        if parameter.requires_grad:
-            raise ValueError(f"a parameter of {attention.name} has no gradient: was zero_grad() called after the "
-                             "backward?")
-        return None
-
-    return gradient
+    stream: Any = None
+    result: Any = None

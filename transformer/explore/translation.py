@@ -34,12 +34,13 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         folder: of the run that the model comes from; if given, its checkpoints are the explanation's history.
 
     Raises:
-        ValueError: an empty text, one with more tokens than the model has positions, or not one target for each source.
+        ValueError: no text, an empty one, one with more tokens than the model has positions, or not one target for each
+            source.
         NotFinite: the model gives no finite translation or loss.
     """
     sources = [source] if isinstance(source, str) else list(source)
-    targets: list[str | None] = [target] if isinstance(target, str) else list(
-        [None] * len(sources) if target is None else target)
+    given = [None] * len(sources) if target is None else target
+    targets = [given] if isinstance(given, str) else given
     with suitable_products(translator.model.config), random.fork(), unwarned():
         examples = examples_of(translator, sources, targets)
         batch = collate(examples, range(len(examples)))
@@ -79,27 +80,20 @@ def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Ten
     return ops.where(real, ops.log1p(others), 0.0).sum() / int(real.sum())
 
 
-def _check_texts(sources: list[str], targets: list[str | None]) -> None:
-    if not sources:
-        raise ValueError("there is no source text")
-    if len(targets) != len(sources):
-        raise ValueError(f"a target for each source expected, got {len(sources)} and {len(targets)}")
-    for number, text in enumerate(sources, start=1):
-        if not text.strip():
-            raise ValueError(f"source {number} is empty; give a text for the model to read")
-    if any(text is not None and not text.strip() for text in targets):
-        raise ValueError("the target is empty; leave it out to take what the model writes itself")
-
-
-def examples_of(translator: Translator, sources: list[str], targets: list[str | None]) -> list[Example]:
+def examples_of(translator: Translator, sources: Sequence[str], targets: Sequence[str | None]) -> list[Example]:
     """Token ids of each pair, as `encode_pairs` gives them; None stands for the model's own translation.
 
     Raises:
         ValueError: an empty text, or not one target for each source.
     """
-    _check_texts(sources, targets)
+    if not sources or len(targets) != len(sources):
+        raise ValueError(f"a target for each source expected, got {len(sources)} and {len(targets)}")
     config, examples = translator.model.config, []
-    for source, target in zip(sources, targets, strict=True):
+    for number, (source, target) in enumerate(zip(sources, targets, strict=True), start=1):
+        if not source.strip():
+            raise ValueError(f"source {number} is empty; give a text for the model to read")
+        if target is not None and not target.strip():
+            raise ValueError("the target is empty; leave it out to take what the model writes itself")
         # A translation that was cut off at the last position leaves no room for its end.
         written = (translator.translate([source])[0][0].ids[:config.max_length - 1] if target is None else
                    translator.target_tokenizer.encode(target))

@@ -24,33 +24,22 @@ def checksum(examples):
 
 @pytest.mark.parametrize("held", [10**6, 17_000, 1, 0], ids=["in memory", "in both", "in a file", "chunk by chunk"])
 def test_they_are_those_of_encode_pairs(held, monkeypatch):
+    """Each pair is encoded once."""
     monkeypatch.setattr(module, "HELD", held)
     monkeypatch.setattr(module, "_CHUNK", 7)
     expected = encode_pairs(PAIRS, *TOKENIZERS)
-    examples = Examples(PAIRS, *TOKENIZERS, limit=400)
-    assert list(examples) == expected
-    assert [examples[-1], examples[3]] == [expected[-1], expected[3]]
+    with patch.object(module, "encode_pairs", wraps=encode_pairs) as encode:
+        examples = Examples(PAIRS, *TOKENIZERS, limit=64)
+        assert list(examples) == expected
+        assert [examples[-1], examples[3]] == [expected[-1], expected[3]]
+        batch, same = (collate(of, [3, 0, 1]) for of in (examples, expected))
+        assert (batch.source.tolist(), batch.target.tolist()) == (same.source.tolist(), same.target.tolist())
+        assert encode.call_count == 29  # of 7 each
     assert examples.source_lengths.tolist() == [len(source) for source, _ in expected]
     assert examples.steps.tolist() == [len(target) + 1 for _, target in expected]
     assert examples.checksum == checksum(expected)
     assert Examples(PAIRS[:5], *TOKENIZERS, 400, examples.checksum).checksum == checksum(expected + expected[:5])
-    batch, same = collate(examples, [3, 0, 1]), collate(expected, [3, 0, 1])
-    assert batch.source.tolist() == same.source.tolist()
-    assert batch.target.tolist() == same.target.tolist()
-    with pytest.raises(IndexError):
-        examples[len(PAIRS)]
-
-
-@pytest.mark.parametrize("held", [10**6, 0])
-def test_each_pair_is_encoded_once(held, monkeypatch):
-    monkeypatch.setattr(module, "HELD", held)
-    with patch.object(module, "encode_pairs", wraps=encode_pairs) as encode:
-        collate(Examples(PAIRS, *TOKENIZERS, limit=400), range(20))
-        assert encode.call_count == 1
-
-
-def test_examples_that_are_too_long():
-    examples = Examples(PAIRS, *TOKENIZERS, limit=64)
     assert examples.too_long[:4].tolist() == [False, False, True, False]
     assert Examples(PAIRS, *TOKENIZERS, limit=3).too_long[:4].tolist() == [True, True, True, False]
-    assert len(examples[2][0]) == 301
+    with pytest.raises(IndexError):
+        examples[len(PAIRS)]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from functools import cache
 
 import numpy as np
 import pytest
@@ -30,50 +31,30 @@ def trained(kind, texts=TEXTS, size=None):
     return build_tokenizers(kind, texts, [], shared=True, size=size)[0]
 
 
-def test_words_and_what_is_unknown():
-    text = "日本 語 a\ufeffb"
-    assert WordTokenizer.train([text]).decode(WordTokenizer.train([text]).encode(text)) == text
-    assert trained("words").encode("the dog sat")[1] == UNK
-    assert trained("characters").encode("the X")[4] == UNK
-
-
 # Hypothesis draws surrogates only if told to; a lone one is no character and has no UTF-8.
-ordinary_text = st.text(st.characters(exclude_categories=["Cs"]))
-
-
-@given(ordinary_text)
-def test_characters_round_trip_exactly(text):
-    tokenizer = CharacterTokenizer.train([text])
-    assert len(tokenizer.encode(text)) == len(text)
-    assert tokenizer.decode(tokenizer.encode(text)) == text
-
-
-def test_bpe_takes_no_memory_for_tokens_that_no_text_has():
-    assert len(BytePairTokenizer.train(TEXTS, 10**12).vocabulary) < 1000
-
-
-def test_bpe_learns_from_all_texts_of_an_iterator():
-    """Those from which it takes the size, and those after them."""
-    texts = ["a", *["theme"] * 9, "b", *["whale"] * 20]
-    whole = BytePairTokenizer.train(texts, 266)
-    assert BytePairTokenizer.train(iter(texts), 266).to_json() == whole.to_json()
-    assert len(whole.encode("whale")) == 1 < len(whole.encode("theme"))
-
-
-def test_bpe_round_trips_any_text_exactly_and_merges_what_is_frequent_within_its_size():
-    tokenizer = trained("bpe", ["lower lowest low"] * 5, size=264)
-    assert len(tokenizer.vocabulary) == 264
-    assert tokenizer.vocabulary.tokens[:4] == SPECIALS
-    assert len(tokenizer.encode("low")) == 1
-
-    @given(ordinary_text)
-    @example("  two  blanks\tand a tab, 鬱 is not in the training text 🙂👩‍🚀")
-    def check(text):
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+@example("  two  blanks\tand a tab, 鬱 is not in the training text 🙂👩‍🚀")
+def test_characters_and_byte_pairs_round_trip_any_text(text):
+    for tokenizer in (CharacterTokenizer.train([text]), byte_pairs()):
         ids = tokenizer.encode(text)
         assert not set(ids) & {PAD, BOS, EOS, UNK}
         assert tokenizer.decode(ids) == text
 
-    check()
+
+@cache
+def byte_pairs():
+    return trained("bpe", ["lower lowest low"] * 5, size=264)
+
+
+def test_bpe_merges_what_is_frequent_within_its_size():
+    """It takes no memory for tokens that no text has, and learns from all texts of an iterator."""
+    assert len(byte_pairs().vocabulary) == 264
+    assert len(byte_pairs().encode("low")) == 1
+    assert len(BytePairTokenizer.train(TEXTS, 10**12).vocabulary) < 1000
+    texts = ["a", *["theme"] * 9, "b", *["whale"] * 20]
+    whole = BytePairTokenizer.train(texts, 266)
+    assert BytePairTokenizer.train(iter(texts), 266).to_json() == whole.to_json()
+    assert len(whole.encode("whale")) == 1 < len(whole.encode("theme"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,30 +67,24 @@ def test_specials_in_texts_and_in_ids(kind):
     blank = " " if kind == "words" else ""
     assert tokenizer.decode([BOS, *the, PAD, *cat, EOS, *the, PAD]) == f"the{blank}cat"
     assert tokenizer.decode([*the, UNK, *cat]) == f"the{blank}<unk>{blank}cat"
-    assert tokenizer.decode(np.array([BOS, *the, EOS])) == "the"
-    assert tokenizer.decode([]) == ""
+    assert (tokenizer.decode(np.array([BOS, *the, EOS])), tokenizer.decode([])) == ("the", "")
     with pytest.raises(IndexError, match="is not among the ids"):
         tokenizer.decode([len(tokenizer.vocabulary)])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_json_round_trip(kind):
-    tokenizer = trained(kind)
-    copy = tokenizer_from_json(json.loads(json.dumps(tokenizer.to_json())))
-    assert type(copy) is type(tokenizer)
-    assert copy.vocabulary.tokens == tokenizer.vocabulary.tokens
-    assert copy.encode("the cat 日本語 <eos> zzz") == tokenizer.encode("the cat 日本語 <eos> zzz")
+    assert (UNK in tokenizer.encode("the Xylophon")) == (kind != "bpe")
 
 
 @pytest.mark.parametrize("data", [
-    {"kind": "words"}, {"kind": "syllables"}, {"kind": []},
-    {"kind": "characters", "tokens": ["a", "a"]}, {"kind": "bpe", "tokenizers": {"version": "1.0"}}, None], ids=str)
+    {"kind": "words"}, {"kind": []}, {"kind": "characters", "tokens": ["a", "a"]},
+    {"kind": "words", "tokens": ["a", "<pad>"]}, {"kind": "bpe", "tokenizers": {"version": "1.0"}}, None], ids=str)
 def test_a_foreign_description_is_a_value_error(data):
-    with pytest.raises(ValueError, match=r"tokenizer|occurs"):
+    with pytest.raises(ValueError, match=r"tokenizer|occurs 2 times|'<pad>' is the name of a special"):
         tokenizer_from_json(data)
 
 
 def test_shared_and_separate_vocabularies_and_their_limits():
+    """In the order of counts, then of the texts; a text that spells a special has no part in it."""
+    tokens = build_tokenizers("words", ["b c a", "a b <eos> <eos> <eos>", "d a"], [])[0].vocabulary.tokens
+    assert tokens == ("<pad>", "<bos>", "<eos>", "<unk>", "a", "b", "c", "d")
     source, target = build_tokenizers("words", ["a b"], ["x y z"])
     assert (source.vocabulary.tokens[4:], target.vocabulary.tokens[4:]) == (("a", "b"), ("x", "y", "z"))
     source, target = build_tokenizers("words", ["a b"], ["x y z"], shared=True)
@@ -122,6 +97,8 @@ def test_shared_and_separate_vocabularies_and_their_limits():
 def test_mistakes_are_named(monkeypatch, tmp_path):
     with pytest.raises(ValueError, match="'syllables'"):
         build_tokenizers("syllables", [], [])
+    with pytest.raises(ValueError, match="max_size=3"):
+        WordTokenizer.train(TEXTS, 3)
     with pytest.raises(ValueError, match=r"size=259 .* 260"):
         BytePairTokenizer.train(TEXTS, 259)
     monkeypatch.setitem(sys.modules, "tokenizers", None)
@@ -131,50 +108,48 @@ def test_mistakes_are_named(monkeypatch, tmp_path):
         load_tokenizer(path)
 
 
-ODD_TEXTS = ["the cat", " the  dog\x1fsat\u2028on\x85it ", "<eos> the<pad>cat <unk>", "日本語\n文。 🙂", ""]
+
+ODD_TEXTS = ["the cat", " the  dog\x1fsat\u2028on\x85it ", "<eos> the<pad>cat <unk>", "日本語\n文。 a\ufeffb 🙂", ""]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_for_hugging_face_has_the_same_ids_and_texts(kind, tmp_path):
+def test_copies_by_json_and_by_a_file_for_hugging_face_have_the_same_ids_and_texts(kind, tmp_path):
     package = pytest.importorskip("tokenizers", reason="of the data extra")
     tokenizer, path = trained(kind), tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_hugging_face(), encoding="utf-8")
     theirs, loaded = package.Tokenizer.from_file(str(path)), load_tokenizer(path)
-    loaded = [loaded, tokenizer_from_json(json.loads(json.dumps(loaded.to_json())))]
+    copies = [loaded, *(tokenizer_from_json(json.loads(json.dumps(one.to_json()))) for one in (tokenizer, loaded))]
     assert [theirs.token_to_id(special) for special in SPECIALS] == [PAD, BOS, EOS, UNK]
-    assert all(copy.vocabulary.tokens == tokenizer.vocabulary.tokens for copy in loaded)
+    assert all(copy.vocabulary.tokens == tokenizer.vocabulary.tokens for copy in copies)
+    assert type(copies[1]) is type(tokenizer)
     for text in [*TEXTS, *ODD_TEXTS]:
         ids = tokenizer.encode(text)
-        for copy in loaded:
+        for copy in copies:
             assert copy.encode(text) == ids
             assert copy.decode([BOS, *ids, EOS, EOS]) == tokenizer.decode(ids)
         if "<" not in text:  # the package finds specials in a text
             assert theirs.encode(text).ids == ids
         if UNK not in ids:  # which the package leaves out
             assert theirs.decode([BOS, *ids, EOS]) == tokenizer.decode(ids)
-    assert json.loads(loaded[1].to_hugging_face()) == json.loads(theirs.to_str())
+    assert json.loads(copies[2].to_hugging_face()) == json.loads(theirs.to_str())
 
 
 def foreign(kind):
     """A tokenizer of the package, with specials, template, truncation and padding of its own."""
     package = pytest.importorskip("tokenizers", reason="of the data extra")
-    models, trainers, parts, decoders = package.models, package.trainers, package.pre_tokenizers, package.decoders
-    specials = ["<pad>", "</s>", "[UNK]"]
-    model, trainer, split, decoder = {
-        "BPE": (models.BPE(dropout=0.5), trainers.BpeTrainer, parts.ByteLevel(), decoders.ByteLevel()),
-        "Unigram": (models.Unigram(), trainers.UnigramTrainer, parts.Metaspace(), decoders.Metaspace()),
-        "WordPiece": (models.WordPiece(unk_token="[UNK]"), trainers.WordPieceTrainer, parts.Whitespace(),
-                      decoders.WordPiece()),
-        "WordLevel": (models.WordLevel(unk_token="[UNK]"), trainers.WordLevelTrainer, parts.Whitespace(), None),
+    models, parts, specials = package.models, package.pre_tokenizers, ["<pad>", "</s>", "[UNK]"]
+    model, split, decoder, options = {
+        "BPE": (models.BPE(dropout=0.5), parts.ByteLevel(), "ByteLevel",
+                {"initial_alphabet": parts.ByteLevel.alphabet()}),
+        "Unigram": (models.Unigram(), parts.Metaspace(), "Metaspace", {"unk_token": "[UNK]"}),
+        "WordPiece": (models.WordPiece(unk_token="[UNK]"), parts.Whitespace(), "WordPiece", {}),
+        "WordLevel": (models.WordLevel(unk_token="[UNK]"), parts.Whitespace(), None, {}),
     }[kind]
     found = package.Tokenizer(model)
-    found.pre_tokenizer = split
+    found.pre_tokenizer, found.normalizer = split, package.normalizers.Lowercase()
     if decoder:
-        found.decoder = decoder
-    found.normalizer = package.normalizers.Lowercase()
-    options = {"unk_token": "[UNK]"} if kind == "Unigram" else {}
-    if kind == "BPE":
-        options["initial_alphabet"] = parts.ByteLevel.alphabet()
+        found.decoder = getattr(package.decoders, decoder)()
+    trainer = getattr(package.trainers, f"{kind.title() if kind == 'BPE' else kind}Trainer")
     found.train_from_iterator(TEXTS * 20, trainer(special_tokens=specials, show_progress=False, **options))
     found.post_processor = package.processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 1)])
     found.enable_truncation(4)
@@ -192,8 +167,7 @@ def test_any_tokenizer_of_hugging_face(kind, tmp_path):
     theirs.no_padding()
     if kind == "BPE":
         theirs.model.dropout = None
-    assert loaded.to_json()["kind"] == copy.kind == "hugging-face"
-    assert len(loaded.vocabulary) == 4 + theirs.get_vocab_size()
+    assert (copy.kind, len(loaded.vocabulary)) == ("hugging-face", 4 + theirs.get_vocab_size())
     for text in ["The cat sat on the mat .", "彼 は つら い", "a </s> cat <eos> <pad> " * 9]:
         known = theirs.encode(text, add_special_tokens=False).ids
         expected = [UNK if index == theirs.token_to_id("[UNK]") else index + 4 for index in known]
@@ -211,7 +185,7 @@ def test_any_tokenizer_of_hugging_face(kind, tmp_path):
 
 
 @pytest.mark.parametrize("data", [
-    None, b"", b"[" * 100_000, b"{}", b"[1]", b"caf\xe9",
+    None, b"[" * 100_000, b"[1]", b"caf\xe9",
     b'{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}}',
     b'{"model": {"type": "WordLevel", "vocab": {"a": 4000000000}, "unk_token": "a"}}',
     b'{"model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "[UNK]"}}',
@@ -221,7 +195,5 @@ def test_what_is_no_tokenizer_file(data, tmp_path):
     path = tmp_path / "tokenizer.json"
     if data is not None:
         path.write_bytes(data)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match=rf"^[^\n]*{path}[^\n]*$"):
         load_tokenizer(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)

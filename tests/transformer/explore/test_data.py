@@ -11,8 +11,6 @@ from transformer.explore.checks import Check
 from transformer.explore.data import encode_array, facts_of_attention, lossless
 from transformer.explore.page import embedded_json
 
-SPECIAL = {"float64": [0.0, -0.0, 1 / 3, 5e-324, 1.7e308, np.inf, -np.inf, np.nan],
-           "float32": [0.0, -0.0, 1 / 3, 1e-45, 3.4e38, np.inf, -np.inf, np.nan]}
 SIDES = {"encoder self": ["source", "source"], "decoder self": ["target", "target"], "cross": ["target", "source"]}
 
 
@@ -23,12 +21,12 @@ def decoded(entry):
     return [decoded(value) for value in entry] if isinstance(entry, list) else entry
 
 
-@pytest.mark.parametrize("dtype", SPECIAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_arrays_come_back_as_they_were(dtype):
-    array = np.array(SPECIAL[dtype], dtype).reshape(2, 4)
+    tiny, huge = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
+    array = np.array([0.0, -0.0, 1 / 3, tiny, huge, np.inf, -np.inf, np.nan], dtype).reshape(2, 4)
     for given in (array, array.T, array[::-1]):
-        written = json.loads(embedded_json(encode_array(given, dtype)))
-        back = decode_array(written)
+        back = decode_array(json.loads(embedded_json(encode_array(given, dtype))))
         assert back.dtype == array.dtype
         np.testing.assert_array_equal(back, given)
         np.testing.assert_array_equal(np.signbit(back), np.signbit(given))

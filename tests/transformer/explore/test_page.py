@@ -7,8 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from transformer.explore.notebook import frame
-from transformer.explore.page import SCRIPTS, STYLES, embedded_json, page_html
+from transformer.explore.page import SCRIPTS, STYLES, embedded_json, frame, page_html
 from transformer.explore.stories import BUILT_IN
 
 DATA = {"title": "a → b", "attentions": []}

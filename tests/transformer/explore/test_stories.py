@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from transformer.explore.stories import BUILT_IN, StoryError, _built_in, read_story, stories_of_page
+from transformer.explore.page import part
+from transformer.explore.stories import BUILT_IN, StoryError, read_story, stories_of_page
 
 STORY = {"id": "mine", "title": "Mine", "about": "largest gradient",
          "stops": [{"text": "{A[row, key]} of {key}", "state": {"symbol": "A", "cell": ["row", 3]},
@@ -23,15 +24,11 @@ def changed(**changes):
     return story
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_the_pages_own_stories_can_be_told(name):
-    assert read_story(json.loads(_built_in(name)))["id"] == name
-
-
-def test_the_story_of_the_manual_can_be_told():
+def test_the_pages_own_stories_and_that_of_the_manual_can_be_told():
     manual = (Path(__file__).parents[3] / "docs/stories.md").read_text(encoding="utf-8")
     [example] = re.findall(r"^```json\n(.*?)^```", manual, flags=re.M | re.S)
-    assert read_story(json.loads(example))["stops"]
+    for text in (example, *(part(f"story/{name}.json") for name in BUILT_IN)):
+        assert read_story(json.loads(text))["stops"]
 
 
 @pytest.mark.parametrize(("changes", "place"), [

@@ -9,8 +9,7 @@ import minigrad as mg
 
 from tests.transformer import runs
 from tests.transformer.digits import PAIRS
-from tests.transformer.explore.test_page import data_of
-from transformer.explore import history
+from transformer.explore import history as module
 from transformer.explore.history import backward_pass, double
 from transformer.explore.translation import cross_entropy_near_zero, explain
 from transformer.training.run_folder import numbered
@@ -54,19 +53,23 @@ def test_the_loss_is_that_of_the_translator(translator, source, target):
         assert explanation.tokens.following[item] == [*written, *["<pad>"] * width][:width]
 
 
-def test_every_gradient_is_right(translator):
+def test_every_gradient_is_right_and_the_translator_is_left_alone(translator):
     """Though the model is nearly sure, so that its gradients are small, and has others left from training."""
-    model = translator.model
+    model = translator.model.train()
     model.loss(np.array([[4, 5, 2]]), np.array([[6, 6, 2]])).backward()
+    mg.manual_seed(3)
+    state, left = mg.random.get_state(), model.projection.weight.grad.numpy().copy()
     explanation = explain(translator, ["one two three", "two"])
-    assert model.projection.weight.grad is not None  # the translator is not changed
-    model.zero_grad()
     assert explanation.loss < 0.05
     assert len(explanation.names) == 3
-    for name in explanation.names:
-        errors = [check.error for found in explanation.checks(name).values() for check in found]
-        assert max(errors) < 1e-6
-        assert np.median(errors) < 1e-8
+    errors = [check.error for name in explanation.names for found in explanation.checks(name).values()
+              for check in found]
+    assert max(errors) < 1e-6
+    assert np.median(errors) < 1e-8
+    assert not any(private in explanation.page() for private in ("/home/", "/root/", "/tmp/"))
+    assert (mg.random.get_state(), model.training, model.projection.weight.dtype) == (state, True, np.float32)
+    np.testing.assert_array_equal(model.projection.weight.grad.numpy(), left)
+    model.eval().zero_grad()
 
 
 def test_the_loss_in_another_form_keeps_its_digits(translator):
@@ -83,70 +86,33 @@ def test_the_loss_in_another_form_keeps_its_digits(translator):
     assert model.loss(source, labels).item() == pytest.approx(expected, abs=1e-15)
 
 
-def test_the_translator_is_left_alone(run):
-    """Its weights stay in float32, in training, without gradients; and no random number is drawn."""
-    translator = Translator.load(run)
-    translator.model.train()
-    mg.manual_seed(3)
-    state = mg.random.get_state()
-    explain(translator, "one").checks(CROSS)
-    assert mg.random.get_state() == state
-    assert translator.model.training
-    assert all(parameter.dtype == np.float32 and parameter.grad is None for parameter in translator.model.parameters())
+def test_history(trained, tmp_path, monkeypatch, capsys):
+    """Each numbered checkpoint reads the sentence and the same translation.
 
-
-def test_the_page_holds_the_numbers_of_the_model(translator, tmp_path):
-    explanation = explain(translator, "two three")
-    explanation.to_html(tmp_path / "page.html")
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    data = data_of(text)
-    assert data["title"] == "two three → 二 三"
-    assert [entry["name"] for entry in data["attentions"]] == explanation.names
-    for entry in data["attentions"]:
-        assert entry["checks"] == {symbol: [check._asdict() for check in found]
-                                   for symbol, found in explanation.checks(entry["name"]).items()}
-    assert len(text.encode()) < 2_000_000
-    for private in (str(tmp_path), str(tmp_path.parent.parent), "/home/", "/root/", "/tmp/"):
-        assert private not in text
-
-
-def test_history(trained):
-    """Each numbered checkpoint reads the sentence and the same translation."""
-    translator = Translator.load(trained, which="latest")
+    A damaged one is named and left out; so is one that the training deletes meanwhile, without a word.
+    """
+    translator, names = Translator.load(trained, which="latest"), numbered(trained)
     source, target = runs.PAIRS[0]
-    explanation = explain(translator, source, target, trained)
-    names = numbered(trained)
+    history = explain(translator, source, target, trained).history
+    assert [snapshot.step for snapshot in history] == [int(name) for name in names]
     assert len(names) == 3
-    assert [snapshot.step for snapshot in explanation.history] == [int(name) for name in names]
-    for name, snapshot in zip(names, explanation.history, strict=True):
-        model = Translator.load(trained, which=name).model
+    for name, snapshot in zip(names, history, strict=True):
         source_ids, labels = ([[*tokenizer.encode(text), 2]] for tokenizer, text in zip(
             runs.TOKENIZERS, (source, target), strict=True))
-        traced, _ = backward_pass(double(model), source_ids, labels)
+        traced, _ = backward_pass(double(Translator.load(trained, which=name).model), source_ids, labels)
         assert snapshot.weights.keys() == snapshot.gradients.keys() == set(traced.names)
         np.testing.assert_allclose(snapshot.weights[CROSS], traced[CROSS].weights.numpy(), rtol=1e-6)
         np.testing.assert_allclose(snapshot.gradients[CROSS], traced[CROSS].gradient("scaled").numpy(), atol=1e-8)
-    last = explanation.trace[CROSS]
-    np.testing.assert_array_equal(explanation.history[-1].weights[CROSS], last.weights.numpy().astype(np.float32))
 
-
-def test_a_damaged_checkpoint_is_named_and_left_out(trained, tmp_path, capsys):
     folder = tmp_path / "run"
     shutil.copytree(trained, folder)
-    first, *others = numbered(folder)
-    (folder / "checkpoints" / first / "model.safetensors").write_bytes(b"no")
-    explanation = explain(Translator.load(folder), runs.PAIRS[0][0], folder=folder)
-    assert [snapshot.step for snapshot in explanation.history] == [int(name) for name in others]
+    (folder / "checkpoints" / names[0] / "model.safetensors").write_bytes(b"no")
+    monkeypatch.setattr(module, "numbered", lambda folder: ["00000001", *names])
+    explanation = explain(translator, source, target, folder)
+    assert [snapshot.step for snapshot in explanation.history] == [int(name) for name in names[1:]]
     [note] = capsys.readouterr().err.splitlines()
     assert note.startswith("note: ")
-    assert first in note
-
-
-def test_a_checkpoint_that_the_training_deletes_meanwhile_is_left_out(trained, monkeypatch):
-    names = numbered(trained)
-    monkeypatch.setattr(history, "numbered", lambda folder: ["00000001", *names])
-    explanation = explain(Translator.load(trained), runs.PAIRS[0][0], folder=trained)
-    assert [snapshot.step for snapshot in explanation.history] == [int(name) for name in names]
+    assert names[0] in note
 
 
 @pytest.mark.parametrize(("token", "times"), [(2, 0), (4, 7)])
@@ -162,15 +128,14 @@ def test_a_model_that_writes_one_token_for_ever(translator, token, times):
     assert explanation.tokens.following == [[*[written] * times, "<eos>"]]
 
 
-@pytest.mark.parametrize(("arguments", "side"), [
-    (("",), "source"), (([],), "source"), (("one", ["一", "二"]), "target")])
-def test_wrong_use(translator, arguments, side):
-    with pytest.raises(ValueError, match=side):
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("",), "source 1 is empty"), (([],), "a target for each source"), (("one", ["一", "二"]), "a target for each"),
+    (("one", " "), "the target is empty"), (("one " * 8,), "a sequence of 9 tokens is longer than the model's 8"),
+    (("one", "一 " * 8), "a sequence of 9 tokens is longer than the model's 8")])
+def test_wrong_use(translator, arguments, message):
+    with pytest.raises(ValueError, match=message):
         explain(translator, *arguments)
 
 
-@pytest.mark.parametrize("arguments", [("one " * 8,), ("one", "一 " * 8)])
-def test_too_long_and_just_not(translator, arguments):
-    with pytest.raises(ValueError, match="a sequence of 9 tokens is longer than the model's 8"):
-        explain(translator, *arguments)
+def test_as_long_as_the_model_has_positions(translator):
     assert explain(translator, "one " * 7, "一 " * 7).trace[CROSS].scores.shape[-2:] == (8, 8)

@@ -45,39 +45,31 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
         ImportError: matplotlib is not installed.
     """
     weights = weights.detach().numpy() if isinstance(weights, Tensor) else np.asarray(weights)
-    read, keys = list(target_tokens), list(source_tokens)
-    expected = (len(read), len(keys))
+    across = names(source_tokens)
+    down = names(target_tokens) if written_tokens is None else row_names(target_tokens, written_tokens)
+    expected = (len(down), len(across))
     if weights.ndim not in (2, 3) or weights.shape[-2:] != expected:
         raise ValueError(f"plot_attention: there are labels for (T, S) = {expected}; weights of that shape or "
                          f"(H, T, S) expected, got {weights.shape}")
-    if written_tokens is not None and len(written_tokens) != len(read):
-        raise ValueError(f"plot_attention: {len(read)} tokens to write expected, one for each row, got "
-                         f"{len(written_tokens)}")
-    down, across = names(read) if written_tokens is None else row_names(read, written_tokens), names(keys)
     heads = weights if weights.ndim == 3 else weights[None]
     square = max(SMALLEST, min(SQUARE, ROOM / max(1, *expected)))
     columns = math.ceil(math.sqrt(len(heads)))
     rows = math.ceil(len(heads) / columns)
-    width, height = (square * len(one) + LETTER * max(map(columns_of, other), default=0) + 0.5
-                     for one, other in ((across, down), (down, across)))
-    # Beside the panels, room for the titles of the axes and for the colour bar.
-    width, height = max(4.0, columns * width + 1.2), max(2.8, rows * height + 0.7)
+    widest, longest = (max(map(columns_of, labels), default=0) for labels in (down, across))
+    # Beside the squares, room for the labels; beside the panels, for the titles of the axes and for the colour bar.
+    width = max(4.0, columns * (square * len(across) + LETTER * widest + 0.5) + 1.2)
+    height = max(2.8, rows * (square * len(down) + LETTER * longest + 0.5) + 0.7)
     with new_figure((width, height)) as figure:
-        panels = list(figure.subplots(rows, columns, squeeze=False).flat)
-        for number, (axes, head) in enumerate(zip(panels, heads, strict=False)):
+        panels = [figure.add_subplot(rows, columns, number) for number in range(1, len(heads) + 1)]
+        for number, (axes, head) in enumerate(zip(panels, heads, strict=True)):
             image = axes.imshow(head, cmap="Greys", vmin=0, vmax=1)
             # A dollar sign begins no formula.
-            axes.set_xticks(range(len(across)), across, parse_math=False)
+            axes.set_xticks(range(len(across)), across, parse_math=False, rotation=90 if longest > 2 else 0)
             axes.set_yticks(range(len(down)), down, parse_math=False)
             axes.tick_params(length=0, labelsize=45 * square)
-            for label in axes.get_xticklabels():
-                label.set_rotation(90 if columns_of(label.get_text()) > 2 else 0)
-            if len(heads) > 1:
-                axes.set_title(f"head {number}", fontsize=10)
-        for axes in panels[len(heads):]:
-            axes.remove()
+            axes.set_title(f"head {number}" if len(heads) > 1 else "", fontsize=10)
         figure.suptitle(textwrap.fill(title, int(width / TITLE_LETTER)), parse_math=False)
         figure.supxlabel("keys: tokens looked at", fontsize=10)
         figure.supylabel("queries" if written_tokens is None else "queries: read → to be written", fontsize=10)
-        figure.colorbar(image, ax=panels[:len(heads)], aspect=30, fraction=0.05, pad=0.02, label="weight")
+        figure.colorbar(image, ax=panels, aspect=30, fraction=0.05, pad=0.02, label="weight")
     return figure
