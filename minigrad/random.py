@@ -191,19 +191,20 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
 
 
 # Kernels read their key in the memory of the device, so that those recorded in a CUDA graph draw by another key when it
-# is launched again: device -> the array, and what was last written there.
-_keys: dict[str, list[Any]] = {}
+# is launched again: where -> the array, and what was last written there.
+_keys: dict[tuple[Any, str], list[Any]] = {}
 _first_call: ContextVar[int] = ContextVar("minigrad.random.first_call", default=0)
 
 
 def _placed(device: str, key: DropoutKey) -> Any:
     """The key on the device, always in the same array."""
-    if device not in _keys:
-        _keys[device] = [module_for(device).zeros(3, numpy.uint64), None]
-    array, written = _keys[device]
+    place = module_for(device), device
+    if place not in _keys:
+        _keys[place] = [place[0].zeros(3, numpy.uint64), None]
+    array, written = _keys[place]
     if written != key:
         array.set(numpy.array(key, numpy.uint64))
-        _keys[device][1] = key
+        _keys[place][1] = key
     return array
 
 

@@ -26,7 +26,7 @@ from transformer.training.options import TrainingOptions
 from transformer.training.plan import Plan, plan_text, sides
 from transformer.training.recipes import RECIPES, Options, changed, model_config, options_of, training_options
 from transformer.training.run_folder import RunError
-from transformer.training.threads import usable_threads
+from transformer.training.threads import A_GPU, usable_threads
 
 FEW = 3000  # pairs with which no model of this kind learns to translate what it has not seen
 MANY_UNKNOWN = 0.02  # the share of unknown tokens beyond which the vocabulary does not suit the text
@@ -44,8 +44,8 @@ class Prepared:
     said: list[str]
 
 
-def begin(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
-    """A new run, of the options that are given."""
+def begin(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Prepared:
+    """A new run, of the options that are given, for a device."""
     of_text = "train" in given
     if ("task" in given) == of_text:
         raise click.UsageError("give one of  --task NAME,  --train TABLE  and  --train SRC TGT")
@@ -57,7 +57,7 @@ def begin(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
         if applies and (misplaced := given.keys() & excluded):
             raise click.UsageError(f"{flags(misplaced)}: not for {what}")
     with mistakes():
-        return _of_text(given, out, ranks) if of_text else _of_task(given["task"], given)
+        return _of_text(given, out, ranks, device) if of_text else _of_task(given["task"], given)
 
 
 def _of_task(task: str, given: dict[str, Any]) -> Prepared:
@@ -74,7 +74,7 @@ def _of_task(task: str, given: dict[str, Any]) -> Prepared:
     return Prepared(run, text.train, text.valid, [_pairs(text.train, text.valid)])
 
 
-def _of_text(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
+def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Prepared:
     """A run by a plan; what is missing for it is told before anything is read."""
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
     if given.get("tokens", "bpe") == "bpe" or any(files):
@@ -83,8 +83,8 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone) -> Prepared:
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(changed(RECIPES["text"], given))
     text = sources.read(sources.files(given), given)
-    threads = ranks.size * (given.get("threads") or usable_threads(ranks.local_size))
-    plan = plan_text(text.train, given, ranks.broadcast(threads))
+    of_rank = given.get("threads") or usable_threads(ranks.local_size) if device == "cpu" else A_GPU
+    plan = plan_text(text.train, given, ranks.broadcast(ranks.size * of_rank))
     valid, unseen = fitting(text.valid, *plan.tokenizers, plan.config.max_length)
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "

@@ -187,7 +187,7 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
         prepared = prepare.take_up(out, load_run(out, which, ranks)[0], given)
     else:
         ranks.first(lambda: check_new(out))  # before the data is prepared, which may take minutes
-        prepared = prepare.begin(given, out, ranks)
+        prepared = prepare.begin(given, out, ranks, device)
     run = prepared.run
     options = run.options
     if options.threads is None and device == "cpu" and not which:

@@ -17,6 +17,7 @@ from transformer.training.options import MOST_THREADS
 
 SMALL = 64  # the largest d_model at which threads wait, for each other and the interpreter, as long as they compute
 MOST = 8  # the largest default number of threads
+A_GPU = 64  # the threads that a GPU counts for in a plan: enough that the layers decide, not their products
 SHARD_TOKENS = 256  # the fewest tokens of a shard, so that it computes long enough between calls of the interpreter
 SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS")
 _decided: ContextVar[bool] = ContextVar("transformer.training.threads", default=False)

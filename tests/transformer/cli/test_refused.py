@@ -44,7 +44,7 @@ REFUSED = {
         (f"--beam {10**11}", "is not in the range"),
         ("--alpha nan", "alpha"),
         ("--prefix 一四", "the target's vocabulary lacks '一四' of the prefix"),
-        ("--min-length 9", "a prefix or min_length of 9 tokens is more than the 8 of max_length"),
+        ("--min-length 9", "a prefix or min_length of 9 tokens is more than the greatest length, 8"),
         ("--repetition-penalty 0", "'--repetition-penalty': 0.0"),
         ("--min-length 6 --no-repeat-ngram-size 1", "no token may follow"),
     ],

@@ -34,7 +34,7 @@ def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch, capsys)
     assert runs.bits(runs.parameters(tmp_path / "run")) == runs.bits(runs.parameters(tmp_path / "plain"))
 
 
-@pytest.mark.parametrize("place", ["", "folder", "nowhere/trace.json"])
+@pytest.mark.parametrize("place", ["folder", "nowhere/trace.json"])
 def test_a_trace_that_cannot_be_written_is_refused_at_once(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
