@@ -205,27 +205,3 @@ def test_a_transform_inside_a_checkpoint_inside_a_transform():
 
 
 # --- Wrong calls -------------------------------------------------------------------------------------
-
-X = normal(3)
-WRONG = {
-    "no number": (lambda: func.grad(lambda x: x)(X), ValueError, r"one number, got \(3,\)"),
-    "no tensor": (lambda: func.grad(lambda x: 1.0)(X), ValueError, "one number, got 1.0"),
-    "integers": (lambda: func.grad(lambda x: x.sum())(Tensor([1, 2])), TypeError, "int64"),
-    "argnums": (lambda: func.grad(lambda x: x.sum(), 1)(X), ValueError, "argnums 1 .* 1 positional"),
-    "other keys": (lambda: func.hvp(lambda d: d["a"].sum(), {"a": X}, {"b": X}), ValueError,
-                   "hvp: tangents: .*'a'.*, got .*'b'"),
-    "vjp of a number": (lambda: func.vjp(lambda x: 1.0, X), TypeError, "vjp: .* tensors, got float"),
-    "vjp starts": (lambda: func.vjp(lambda x: (x, x), X)[1](X), ValueError, "vjp: gradients"),
-    "vjp shape": (lambda: func.vjp(curve, X)[1](X), ValueError, r"\(3,\).* \(4,\)"),
-    "jvp without a tuple": (lambda: func.jvp(curve, X, (X,)), TypeError, "jvp: primals"),
-    "jacobian of a tuple": (lambda: func.jacobian(lambda x: (x, x))(X), TypeError, "jacobian: .* tensor"),
-    "hessian of a dictionary": (lambda: func.hessian(lambda d: d["a"].sum())({"a": X}), TypeError, "jacobian: "),
-    "hvp of a vector": (lambda: func.hvp(curve, X, X), ValueError, "grad: .* one number"),
-}
-
-
-@pytest.mark.parametrize("name", WRONG)
-def test_wrong_calls(name):
-    call, error, said = WRONG[name]
-    with pytest.raises(error, match=said):
-        call()

@@ -88,10 +88,3 @@ def test_the_softmax_of_a_number_is_1(axis, dtype, form):
         first = grad(out * out, x, create_graph=True)
         assert (out.shape, out.item(), first.item()) == ((), expected, 0)
         assert grad(first * x, x).item() == 0
-
-
-@pytest.mark.parametrize("function", [F.layer_norm, F.rms_norm])
-@pytest.mark.parametrize("dtype", [np.float64, np.float16])
-def test_a_number_has_no_row_to_normalise(function, dtype, form, device):
-    with pytest.raises(ValueError, match=rf"{function.__name__}: .*got .*\(\)"):
-        function(Tensor(np.array(3, dtype), device=device))

@@ -55,18 +55,6 @@ def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     assert module.scale is module.tied is own
 
 
-@pytest.mark.parametrize(("values", "said"), [
-    ({"scale": 3.0}, r"'scale' .*\(2,\).*\(\)"),
-    ({"shift": Tensor([1.0])}, r"'shift' .*\(2,\).*\(1,\)"),
-    ({"bias": SCALE}, "Affine has no parameter 'bias'"),
-])
-def test_wrong_values(values, said):
-    module = Affine()
-    with pytest.raises(ValueError, match=f"functional_call: .*{said}"):
-        functional_call(module, values, X)
-    assert module(X).tolist() == [12.0, 23.0]
-
-
 def test_it_makes_a_module_a_function_of_its_parameters(device):
     model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(device, np.float64)
     x = Tensor(np.random.default_rng(0).normal(size=(5, 3)), device=device)

@@ -63,6 +63,13 @@ def rows(table: dict[str, Any], **options: Any) -> list[Row]:
             for expression, several in table.items() for given in (several if isinstance(several, list) else [several])]
 
 
+def table(text: str) -> list[tuple[Any, ...]]:
+    """The rows of a text: an expression, and what the other cells say in Python; two spaces end a cell."""
+    found = [re.split(r" {2,}", line.strip()) for line in text.strip().splitlines()]
+    return [(first, *(eval(cell, dict(vars(math))) for cell in cells))  # noqa: S307 - our own
+            for first, *cells in found]
+
+
 def host(tensor: Tensor) -> Array:
     return to_numpy(tensor.data)
 

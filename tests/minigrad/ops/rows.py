@@ -59,11 +59,13 @@ NO_GRADIENT = [*rows({
     "equal(x, y)": (np.array([[1.0, 2, 3], [4, 5, 6]]), np.array([[1.0, 5, 3], [2, 7, 6]])),
     "bitwise_and(x > 0, y > 0)": (X, Y), "bitwise_or(x > 0, y > 0)": (X, Y), "bitwise_not(x > 0)": X,
     "(x > 0) & (y > 0) | ~(x > 1)": (X, Y), "any(x > 1, axis=1)": X, "all(x < 1, axis=0, keepdims=True)": X,
-    "round(x)": 3 * X, "round(x, decimals=2)": X, "zeros_like(x)": X, "x.argmax(1)": MANY,
+    "round(x)": [3 * X, np.array([0.5, 1.5, 2.5, -0.5, -1.5, 0.25])], "round(x, decimals=2)": X,
+    "round(c([1234, -1250], x), -2)": X, "bitwise_and(c([6, 5], x), 3)": X, "zeros_like(x)": X, "x.argmax(1)": MANY,
     **{f"{name}(x, {how})": distinct(2, 3, 4) for name in ("argmax", "argmin")
        for how in ("axis=None", "axis=1", "axis=-1, keepdims=True")},
     "argsort(x, 0)": DISTINCT, "argsort(x, None)": DISTINCT,
-}, differentiable=False), row("argsort(x)", NUMBER, like="np.array(0)", differentiable=False)]
+}, differentiable=False), row("argsort(x)", NUMBER, like="np.array(0)", differentiable=False),
+    row("argsort(x)", np.array([[2.0, 1, 2, 1, 2]]), like="argsort(x, kind='stable')", differentiable=False)]
 
 AXES = ["axis=None", "axis=None, keepdims=True", "axis=1", "axis=-1, keepdims=True", "axis=(0, 2)",
         "axis=(-1, 1), keepdims=True", "axis=()"]

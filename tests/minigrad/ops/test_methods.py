@@ -50,17 +50,6 @@ def test_operations_are_methods_and_functions_of_minigrad():
     assert all(getattr(mg, name) is op for name, op in ops.OPERATIONS.items() if name != "zeros_like")
 
 
-@pytest.mark.parametrize("operate", [lambda a, t: a + t, lambda a, t: a ** t, lambda a, t: a @ t.T, lambda a, t: t - a,
-                                     lambda a, t: a < t], ids=["add", "pow", "matmul", "swapped", "less"])
-def test_a_numpy_array_beside_a_tensor(operate):
-    """The tensor's operator decides: the graph is not cut, whichever stands first."""
-    t = Tensor(Y, requires_grad=True)
-    out = operate(X, t)
-    assert isinstance(out, Tensor)
-    np.testing.assert_allclose(host(out), operate(X, Y), rtol=1e-15)
-    assert out.requires_grad == (out.dtype == np.float64)
-
-
 def test_shapes_as_tuples_or_in_a_row():
     x = Tensor(normal(2, 3, 4))
     for found in (x.reshape(4, 6), x.reshape((4, 6)), x.reshape([4, -1]), x.reshape(np.int64(4), -1)):

@@ -42,38 +42,6 @@ def test_options_of_a_group_replace_the_defaults():
     assert a.grad is b.grad is None
 
 
-shared = tensor(2)
-WRONG_PARAMETERS = {
-    "nothing": ([], ValueError, "empty"),
-    "one tensor": (tensor(2), TypeError, "in a list"),
-    "an array": ([np.ones(2)], TypeError, "parameter 0 .* ndarray"),
-    "in two groups": ([{"params": [shared]}, {"params": [shared]}], ValueError, "twice"),
-    "no leaf": ([tensor(2) * 2.0], ValueError, "parameter 0 .* operation"),
-    "a group without params": ([{"lr": 1.0}], ValueError, "empty"),
-    "a misspelt option": ([{"params": [tensor(2)], "weight_decy": 0}], ValueError, "weight_decy"),
-}
-WRONG_OPTIONS = [(kind, {name: value}, error, name)
-                 for kind, name in [(optim.SGD, "lr"), (optim.SGD, "momentum"), (optim.Adam, "eps"),
-                                    (optim.AdamW, "weight_decay")]
-                 for value, error in [("x", TypeError), (None, TypeError), (1j, TypeError), (math.nan, ValueError),
-                                      (math.inf, ValueError), (10**400, ValueError), (-0.1, ValueError)]]
-WRONG_OPTIONS += [(optim.Adam, {"betas": betas}, error, named) for betas, error, named in [
-    ((1.0, 0.9), ValueError, "a beta"), ((0.9, math.nan), ValueError, "a beta"), ((0.9, 0.9, 0.9), ValueError, "many"),
-    (("x", 0.9), TypeError, "a beta"), (0.9, TypeError, "unpack")]]
-
-
-@pytest.mark.parametrize(("params", "error", "named"), WRONG_PARAMETERS.values(), ids=WRONG_PARAMETERS)
-def test_wrong_parameters_are_named(params, error, named):
-    with pytest.raises(error, match=f"SGD: .*{named}"):
-        optim.SGD(params)
-
-
-def test_options_that_are_no_numbers_or_out_of_range_are_named():
-    for kind, options, error, named in WRONG_OPTIONS:
-        with pytest.raises(error, match=named):
-            kind([tensor(2)], **options)
-
-
 TAKERS_OF_NUMBERS = {
     "max_norm": lambda x, n: optim.clip_grad_norm_(x, n),
     "min_ratio": lambda x, n: optim.CosineLR(optim.SGD([x], lr=0.5), 0, 2, n).optimizer.step(),
