@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad import Tensor
+from minigrad import Tensor, concatenate
 from minigrad import functional as F
 
 Shapes = tuple[tuple[int, ...], ...]
@@ -90,6 +90,8 @@ CASES = [
     Case("cross_entropy of one row", given(F.cross_entropy, 2, reduction="none"), ((5,),)),
     Case("cross_entropy of an empty batch", given(F.cross_entropy, np.zeros(0, int), reduction="sum"), ((0, 5),)),
     Case("attention", attend, QKV),
+    Case("attention and its weights",
+         lambda *qkv: concatenate(attend(*qkv, attn_mask=MASK, return_weights=True), -1), QKV),
     Case("attention of matrices", attend, ((3, 5), (4, 5), (4, 3))),
     Case("attention masked, one row fully", given(attend, attn_mask=MASK), QKV),
     Case("attention causal", given(attend, is_causal=True), QKV),
