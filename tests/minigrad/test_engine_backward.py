@@ -60,15 +60,6 @@ def test_what_is_assigned_to_grad_is_copied(device):
         np.testing.assert_allclose(tensor.numpy(), values, rtol=1e-15)
 
 
-def test_a_rule_adds_to_a_number_that_several_operations_have_sent():
-    """The sum of two gradients of a 0-d tensor is a NumPy scalar, into which nothing can be added in place."""
-    x = leaf(3.0)
-    (x[()] * 5 + x * 2 + x * 3).backward()
-    assert type(x.grad.data) is np.ndarray
-    assert x.grad.item() == 10.0
-    assert x.grad.shape == ()
-
-
 def test_a_further_backward_adds_in_place():
     w, v = leaf([1.0, 2.0]), leaf([1.0, 1.0])
     (w * 3).sum().backward()
@@ -157,14 +148,6 @@ def test_only_leaves_and_retained_tensors_get_a_gradient():
     np.testing.assert_array_equal(x.grad.numpy(), [1, 2])
     with pytest.raises(RuntimeError, match=r"retain_grad: .*not require"):
         Tensor([1.0]).retain_grad()
-
-
-def test_backward_needs_something_recorded():
-    with mg.no_grad():
-        unrecorded = (leaf([1.0]) * 2).sum()
-    for output in (Tensor([1.0]).sum(), (leaf([1.0]) * 2).detach(), unrecorded):
-        with pytest.raises(RuntimeError, match=r"backward: .*not recorded"):
-            output.backward()
 
 
 def test_backward_implies_a_gradient_only_for_one_element():

@@ -48,13 +48,6 @@ def test_a_changed_operand_is_an_error_at_backward(change):
     assert x.grad is None
 
 
-def test_a_changed_output_is_an_error_at_backward():
-    out = mg.exp(leaf([1.0, 2.0, 3.0]))
-    out.detach()[0] = 9.0
-    with pytest.raises(RuntimeError, match=r"exp: .*changed in place"):
-        out.sum().backward()
-
-
 @mg.primitive
 def same(x):
     return x
@@ -99,18 +92,6 @@ def test_a_saved_value_keeps_its_tick_in_the_graph_of_the_gradient():
             grad(vjp.sum(), v)
 
 
-def test_a_change_of_what_no_rule_has_saved_is_allowed():
-    x, c = leaf([1.0, 2.0]), constant([3.0, 4.0])
-    y = x + c
-    with mg.no_grad():
-        z = c * 5
-    c[...] = 0.0
-    z[...] = 0.0
-    y.sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [1, 1])
-    np.testing.assert_array_equal(y.numpy(), [4, 6])
-
-
 def test_a_copy_does_not_share_the_tick():
     c, w = constant([1.0, 2.0]), leaf([1.0, 1.0])
     for other in (c.clone(), c[[0, 1]], c.astype(np.float64), Tensor(c), c * 1):
@@ -150,10 +131,3 @@ def test_memory_that_is_shared_or_read_only_cannot_be_written(change):
                          (mg.from_numpy(array), "read-only memory")):
         with pytest.raises(RuntimeError, match=said):
             change(tensor)
-
-
-def test_a_tensor_without_elements_may_be_changed():
-    """Its strides are 0, as those of a broadcast view are."""
-    x = Tensor(np.zeros((0, 6))[:, ::2])
-    x[...] = 1.0
-    assert x.shape == (0, 3)

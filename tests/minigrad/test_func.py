@@ -1,6 +1,5 @@
 """Derivatives of functions: against finite differences and each other, nested, to third order."""
 
-import copy
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -110,20 +109,6 @@ def test_gradients_and_products_with_the_hessian(case):
         agree(host(full).reshape(args[0].size, -1) @ flat(direction), flat(func.hvp(energy, args[0], direction[0])))
 
 
-def test_the_function_gets_tensors_as_any_other():
-    def function(x):
-        assert type(x) is type(copy.deepcopy(x)) is Tensor
-        return (x * copy.copy(x)).sum()
-
-    close(func.grad(function)(np.ones(2)), np.ones(2))
-
-
-def test_arguments_may_be_arrays_and_numbers_and_others_are_passed_on():
-    x = np.array([1.0, 2.0])
-    close(func.grad(lambda x, y, power=2: (x ** power * y).sum())(x, 2.0, power=3), 6 * x ** 2)
-    close(func.vjp(lambda x: x.sum(), x)[1](), np.ones(2))
-
-
 @pytest.mark.parametrize(("function", "third"), [
     (lambda x: x ** 4, lambda x: 24 * x),
     (mg.tanh, lambda x: -2 * (1 - np.tanh(x) ** 2) * (1 - 3 * np.tanh(x) ** 2)),
@@ -134,14 +119,6 @@ def test_third_derivatives(function, third):
 
 
 # --- Transforms in transforms ------------------------------------------------------------------------
-
-
-def test_a_derivative_inside_a_derivative_of_something_else():
-    """d/dw of d/dx (w x³) at x = 2, w = 5: the inner derivative depends on w by reference, not by argument."""
-    def outer(w):
-        return func.grad(lambda x: w * x ** 3)(Tensor(2.0, dtype=np.float64)) ** 2
-
-    close(func.grad(outer)(Tensor(5.0, dtype=np.float64)), 2 * (5 * 12) * 12)
 
 
 def test_results_are_recorded_only_for_those_who_can_use_them():

@@ -9,7 +9,7 @@ from minigrad.engine.node import Node
 from minigrad.engine.watch import Watcher, span, unwatched, watch, watchers
 from minigrad.func import checkpoint
 
-from tests.minigrad.inspect.programs import leaf, training_step
+from tests.minigrad.inspect.programs import leaf
 
 
 def name_of(what):
@@ -56,11 +56,6 @@ def events_of(function, *args):
 ], ids=["both-ways", "modules", "checkpoint", "create-graph", "span", "arrays"])
 def test_what_runs_in_what(program, expected):
     assert str(events_of(program, leaf(3))) == expected
-
-
-def test_a_composition_is_no_operation_but_its_steps_are():
-    with mg.fused(False):
-        assert "softmax(" not in str(events_of(mg.functional.softmax, leaf(3)))
 
 
 def test_an_event_has_what_went_in_and_came_out():
@@ -110,12 +105,3 @@ def test_blocks_nest_and_what_raises_ends_with_made_none():
             mg.exp(leaf(2))
     assert [[(name_of(what), made is None) for what, _, made in one.seen] for one in (inner, outer)] == [
         [("sin", False)], [("sin", False), ("cos", False), ("add", True), ("exp", True)]]
-
-
-def test_outside_of_the_block_nobody_is_told(monkeypatch):
-    for module in ("engine.primitive", "engine.backward"):
-        monkeypatch.setattr(f"minigrad.{module}.watched", None)
-    _, step = training_step()
-    with watch(Events()):
-        pass
-    step()

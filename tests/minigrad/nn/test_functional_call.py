@@ -33,16 +33,6 @@ def test_arguments(args, kwargs, expected):
     assert functional_call(Affine(), {"scale": SCALE}, *args, **kwargs).tolist() == expected
 
 
-def test_buffers_and_arrays():
-    module = Affine()
-    shift = module.shift
-    assert functional_call(module, {"shift": np.array([0.5, 0.5]), "scale": SCALE.data}, X).tolist() == [5.5, 7.5]
-    assert module.shift is shift
-    shift = Tensor(np.zeros(2), requires_grad=True)
-    functional_call(nn.Sequential(Affine(), module), {"1.shift": shift}, X).sum().backward()
-    assert shift.grad.tolist() == [1.0, 1.0]
-
-
 def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     module = Affine()
     own = module.scale

@@ -33,12 +33,6 @@ def test_spread(fill, bound, mean, deviation):
         assert 0.999 * bound < np.abs(values).max() <= bound
 
 
-def test_constants():
-    tensor = Tensor(np.full((2, 2), 9.0))
-    for fill, value in ((init.ones_, 1.0), (init.zeros_, 0.0)):
-        np.testing.assert_array_equal(fill(tensor).numpy(), np.full((2, 2), value))
-
-
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_one_seed_one_model(name, device):
     """On every device the same bits; in float32 the float64 draw, rounded."""

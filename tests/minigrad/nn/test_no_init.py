@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor, nn
+from minigrad import nn
 from minigrad.nn import init
-
-from tests.minigrad.nn.test_init import SPREAD
 
 
 class Own(nn.Module):
@@ -42,17 +40,6 @@ def test_nothing_is_drawn_and_the_loaded_module_is_the_same(make):
         np.testing.assert_array_equal(mine.numpy(), other.numpy())
         assert mine.requires_grad
         assert not np.shares_memory(mine.data, other.data)
-
-
-@pytest.mark.parametrize("fill", [row[0] for row in SPREAD.values()], ids=SPREAD)
-def test_initialisers_that_draw_leave_a_tensor_as_it_is(fill):
-    tensor, before = Tensor(np.full((3, 2), 5.0)), minigrad.random.get_state()
-    with nn.no_init():
-        assert fill(tensor) is tensor
-    assert (tensor.numpy() == 5).all()
-    assert minigrad.random.get_state() == before
-    fill(tensor)
-    assert (tensor.numpy() != 5).any()
 
 
 def test_blocks_nest_and_are_local_to_a_thread():

@@ -30,36 +30,6 @@ def train(optimizer, params, steps, start=0):
 # --- groups ---------------------------------------------------------------------------------------------------
 
 
-def test_options_of_a_group_replace_the_defaults():
-    a, b = tensor(2), tensor(3)
-    before = a.data.copy(), b.data.copy()
-    optimizer = optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.5}], lr=0.25)
-    a.grad, b.grad = Tensor(np.ones(2)), Tensor(np.ones(3))
-    optimizer.step()
-    np.testing.assert_array_equal(a.data, before[0] - 0.25)
-    np.testing.assert_array_equal(b.data, before[1] - 0.5)
-    optimizer.zero_grad()
-    assert a.grad is b.grad is None
-
-
-TAKERS_OF_NUMBERS = {
-    "max_norm": lambda x, n: optim.clip_grad_norm_(x, n),
-    "min_ratio": lambda x, n: optim.CosineLR(optim.SGD([x], lr=0.5), 0, 2, n).optimizer.step(),
-    "lr_lambda": lambda x, n: optim.LambdaLR(optim.SGD([x], lr=0.5), lambda step: n).optimizer.step(),
-}
-
-
-@pytest.mark.parametrize("name", TAKERS_OF_NUMBERS)
-def test_a_number_may_be_one_of_numpy_or_of_a_tensor(name):
-    changed = []
-    for form in (float, np.float16, np.float32, np.asarray, Tensor):
-        x = Tensor(np.arange(3, dtype=np.float32), requires_grad=True)
-        x.grad = Tensor(np.full(3, 2, np.float32))
-        TAKERS_OF_NUMBERS[name](x, form(0.25))
-        changed.append([x.numpy(), x.grad.numpy()])
-    np.testing.assert_array_equal(changed[1:], [changed[0]] * 4)
-
-
 @pytest.mark.parametrize("form", [np.float32, np.longdouble, np.asarray, Tensor, Fraction])
 @pytest.mark.parametrize(("kind", "options"), [
     (optim.SGD, {"lr": 0.25, "momentum": 0.5, "weight_decay": 0.125}),
@@ -155,29 +125,6 @@ def test_adamw_is_the_papers_for_any_mixture_of_sizes(device):
 
 
 @every_optimizer
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_the_order_of_memory_does_not_change_a_bit(make, dtype):
-    """All stay where they are, and gradients are only read."""
-    shapes = [(6,), (100, 50), (300, 400), (3,)]
-    params, others = make_params("cpu", shapes, dtype), make_params("cpu", shapes, dtype)
-    for p in others:
-        p.data = np.asfortranarray(p.data)
-    memory = [p.data for p in (*params, *others)]
-    optimizers = make(params), make(others)
-    for number in range(4):
-        set_gradients(params, number)
-        hand_over(params, others)
-        for p in others[number % 2:]:
-            p.grad.data = np.asfortranarray(p.grad.data)
-        for p in (*params, *others):
-            p.grad.data.flags.writeable = False
-        for optimizer in optimizers:
-            optimizer.step()
-    check_same(params, others)
-    assert all(p.data is array for p, array in zip((*params, *others), memory, strict=True))
-
-
-@every_optimizer
 def test_parameters_without_gradient_stay_and_count_no_step(make):
     """One that joins late is updated as if it were new: its bias correction starts at its own first step."""
     params = make_params("cpu", [(4,), (4,), (4,)])
@@ -267,20 +214,6 @@ def test_a_resumed_run_is_bit_identical(make, device):
     train(resumed, copies, 3, start=3)
     for p, q in zip(params, copies, strict=True):
         np.testing.assert_array_equal(to_numpy(p.data), to_numpy(q.data))
-
-
-def test_state_dict_by_pytorchs_names():
-    params = [tensor(3), tensor(2, 2)]
-    optimizer, momentum = optim.Adam(params), optim.SGD(params, momentum=0.9)
-    assert optimizer.state_dict()["state"] == {}
-    train(optimizer, params, 2)
-    train(momentum, params, 1)
-    state = optimizer.state_dict()
-    assert state["param_groups"][0]["params"] == [0, 1]
-    shapes = {name: np.shape(value) for name, value in state["state"][1].items()}
-    assert shapes == {"step": (), "exp_avg": (2, 2), "exp_avg_sq": (2, 2)}
-    assert state["state"][1]["step"] == 2
-    assert set(momentum.state_dict()["state"][0]) == {"step", "momentum_buffer"}
 
 
 def trained():

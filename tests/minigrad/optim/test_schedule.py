@@ -68,14 +68,6 @@ def test_the_rate_of_every_update(schedule, closed_form):
     np.testing.assert_allclose(used + rest, [[closed_form(n)] for n in range(1, 17)], rtol=1e-13, atol=1e-16)
 
 
-def test_the_schedule_is_stepped_once_per_update_not_once_per_parameter():
-    optimizer = make(1.0, 0.1, params_each=3)
-    used = rates(optimizer, LambdaLR(optimizer, lambda step: 1 / (1 + step)), 4)
-    np.testing.assert_allclose(used, [[1, 0.1], [1 / 2, 0.05], [1 / 3, 0.1 / 3], [1 / 4, 0.025]], rtol=1e-14)
-    p = optimizer.param_groups[0]["params"][0]
-    np.testing.assert_allclose(p.data, 1 - (1 + 1 / 2 + 1 / 3 + 1 / 4), rtol=1e-14)  # the update uses the rate
-
-
 def test_a_group_that_joins_later_has_its_own_initial_rate_and_is_scheduled_at_once():
     optimizer = make(1.0)
     scheduler = LambdaLR(optimizer, lambda step: 0.5**step)
