@@ -52,9 +52,9 @@ def row(expression: str, *arrays: Array, like: str = "", **options: Any) -> Row:
 
 
 def function(expression: str, names: dict[str, Any] | None = None) -> Any:
-    """The function of x, y and z that an expression of these `names` is, by default those of the operations."""
+    """The function of x, y, z and w that an expression of these `names` is, by default those of the operations."""
     names = {**(vars(ops) if names is None else names), "np": np, "c": constant, "inf": math.inf, "nan": math.nan}
-    return eval(f"lambda x, y=None, z=None: {expression}", names)  # noqa: S307 - of our own writing
+    return eval(f"lambda x, y=None, z=None, w=None: {expression}", names)  # noqa: S307 - of our own writing
 
 
 def rows(table: dict[str, Any], **options: Any) -> list[Row]:
@@ -63,11 +63,14 @@ def rows(table: dict[str, Any], **options: Any) -> list[Row]:
             for expression, several in table.items() for given in (several if isinstance(several, list) else [several])]
 
 
-def table(text: str) -> list[tuple[Any, ...]]:
-    """The rows of a text: an expression, and what the other cells say in Python; two spaces end a cell."""
+def table(text: str, names: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a text: an expression, and the values of the other cells, of numbers or these `names`.
+
+    A cell ends with two spaces.
+    """
+    names = {**vars(math), **(names or {})}
     found = [re.split(r" {2,}", line.strip()) for line in text.strip().splitlines()]
-    return [(first, *(eval(cell, dict(vars(math))) for cell in cells))  # noqa: S307 - our own
-            for first, *cells in found]
+    return [(first, *(eval(f"({cell})", names) for cell in cells)) for first, *cells in found]  # noqa: S307 - of our own
 
 
 def host(tensor: Tensor) -> Array:
