@@ -9,35 +9,39 @@ import scipy.special
 from minigrad import Tensor
 from minigrad import functional as F
 
+from tests.minigrad.ops.row import function, table
+
 
 def draw(*shape):
     return np.random.default_rng([7, *shape]).normal(size=shape) * 2
 
 
-X, Y = draw(3, 4), draw(2, 3, 4)
-FORMULAS = {  # a functional, NumPy's formula, and what both take
-    "softmax": (F.softmax, lambda x: scipy.special.softmax(x, -1), Y),
-    "softmax of axis 1": (lambda x: F.softmax(x, axis=1), lambda x: scipy.special.softmax(x, 1), Y),
-    "log_softmax of axis 0": (lambda x: F.log_softmax(x, axis=0), lambda x: scipy.special.log_softmax(x, 0), Y),
-    "silu": (F.silu, lambda x: x * scipy.special.expit(x), X),
-    "gelu": (F.gelu, lambda x: x * scipy.special.ndtr(x), X),
-    "tanh GELU": (lambda x: F.gelu(x, approximate="tanh"),
-                  lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))), X),
-    "linear": (F.linear, lambda x, w, b: x @ w.T + b, Y, draw(5, 4), draw(5)),
-    "layer_norm": (F.layer_norm, lambda x, w, b: (x - x.mean(-1, keepdims=True)) / np.sqrt(
-        x.var(-1, keepdims=True) + 1e-5) * w + b, X, draw(4), draw(4)),
-    "rms_norm": (lambda x, w: F.rms_norm(x, w, 0.1),
-                 lambda x, w: x / np.sqrt((x**2).mean(-1, keepdims=True) + 0.1) * w, X, draw(4)),
-    "mse_loss": (F.mse_loss, lambda x, y: ((x - y) ** 2).mean(), Y, draw(2, 3, 4) / 2),
-    "mse_loss, summed": (lambda x, y: F.mse_loss(x, y, reduction="sum"), lambda x, y: ((x - y) ** 2).sum(), X, X / 3),
-    "mse_loss, apart": (lambda x, y: F.mse_loss(x, y, reduction="none"), lambda x, y: (x - y) ** 2, X, X / 3),
+NAMES = {
+    "np": np, "special": scipy.special, "X": draw(3, 4), "DEEP": draw(2, 3, 4), "OTHER": draw(2, 3, 4) / 2,
+    "W": draw(5, 4), "B": draw(5), "ROW": draw(4), "TARGET": draw(3, 4) / 3,
+    "norm": lambda x: np.sqrt(x.var(-1, keepdims=True) + 1e-5),
+    "moment": lambda x, order=2: (x**order).mean(-1, keepdims=True),
 }
+X, TARGET = NAMES["X"], NAMES["TARGET"]
+FORMULAS = """
+    softmax(x)                      lambda x: special.softmax(x, -1)            [DEEP]
+    softmax(x, axis=1)              lambda x: special.softmax(x, 1)             [DEEP]
+    log_softmax(x, axis=0)          lambda x: special.log_softmax(x, 0)         [DEEP]
+    silu(x)                         lambda x: x * special.expit(x)              [X]
+    gelu(x)                         lambda x: x * special.ndtr(x)               [X]
+    gelu(x, approximate="tanh")     lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))     [X]
+    linear(x, y, z)                 lambda x, y, z: x @ y.T + z                 DEEP, W, B
+    layer_norm(x, y, z)             lambda x, y, z: (x - moment(x, 1)) / norm(x) * y + z   X, ROW, ROW / 2
+    rms_norm(x, y, 0.1)             lambda x, y: x / np.sqrt(moment(x) + 0.1) * y       X, ROW
+    mse_loss(x, y)                  lambda x, y: ((x - y) ** 2).mean()          DEEP, OTHER
+    mse_loss(x, y, "sum")           lambda x, y: ((x - y) ** 2).sum()           X, TARGET
+    mse_loss(x, y, "none")          lambda x, y: (x - y) ** 2                   X, TARGET
+"""
 
 
-@pytest.mark.parametrize("name", FORMULAS)
-def test_values(name, form, device):
-    function, formula, *arrays = FORMULAS[name]
-    out = function(*[Tensor(array, device=device) for array in arrays])
+@pytest.mark.parametrize(("call", "formula", "arrays"), table(FORMULAS, NAMES))
+def test_values(call, formula, arrays, form, device):
+    out = function(call, vars(F))(*[Tensor(array, device=device) for array in arrays])
     np.testing.assert_allclose(out.numpy(), formula(*arrays), rtol=1e-12, atol=1e-14)
 
 
@@ -51,7 +55,7 @@ def test_rms_norm_takes_its_eps_from_the_dtype(dtype):
 @pytest.mark.parametrize("form_of", [np.ndarray.tolist, np.asarray, Tensor, lambda target: target > 0])
 def test_targets_of_mse_loss_in_every_form(form_of, device):
     """What is no tensor is a constant in the input's dtype, sent to where the input is."""
-    x, target = Tensor(X, dtype=np.float32, device=device), form_of(X / 3)
+    x, target = Tensor(X, dtype=np.float32, device=device), form_of(TARGET)
     target = target.to(device) if isinstance(target, Tensor) else target
     out = F.mse_loss(x, target)
     values = np.asarray(target.numpy() if isinstance(target, Tensor) else target, np.float32)
