@@ -30,25 +30,6 @@ def test_a_tensor_used_twice_receives_the_sum_of_both_gradients():
     assert_no_overlap(a, b, c, d, a.grad, b.grad)
 
 
-@pytest.mark.parametrize("function", [
-    lambda a, b: a + b,
-    lambda a, b: a.reshape(4) + b.reshape(4),
-    lambda a, b: mg.concatenate([a, b]),
-    lambda a, b: mg.broadcast_to(a, (3, 2, 2)) - b.T,
-    lambda a, b: a * b,
-    lambda a, b: a[0] + b[1],
-    lambda a, b: mg.functional.layer_norm(a, b[0], b[1]),
-], ids=range(7))
-def test_gradients_share_no_memory_with_any_other_tensor(function):
-    a, b = leaf([[1.0, 2.0], [3.0, 5.0]]), leaf([[3.0, 4.0], [5.0, 7.0]])
-    out = function(a, b)
-    start = Tensor(np.ones(out.shape))
-    out.backward(start, retain_graph=True)
-    assert_no_overlap(a, b, out, start, a.grad, b.grad)
-    ga, gb, again = grad(out, [a, b, a], start)
-    assert_no_overlap(a, b, out, start, ga, gb, again, a.grad, b.grad)
-
-
 def test_what_is_assigned_to_grad_is_copied(device):
     """A backward, a failing one too, and clipping change no weight, no other gradient and nothing read-only."""
     weight, a, b = (Tensor(np.array([3.0, 4.0]), device=device, requires_grad=True) for _ in range(3))

@@ -36,25 +36,6 @@ def test_a_rule_for_one_input_and_a_static_argument():
     assert cube(3.0) == 27
 
 
-@pytest.mark.parametrize("more", [False, True], ids=["alone", "with a gradient that is added to it"])
-def test_a_joint_rule_that_returns_its_operands_does_not_lend_them_out(more):
-    @primitive
-    def pair(x, y):
-        return (x * y).sum()
-
-    @pair.joint_gradient("x", "y")
-    def pair_gradient(g, x, y):
-        return [y, x]  # right where g is 1
-
-    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
-    other, out = (x * y).sum(), pair(x, y)
-    (out + other if more else out).backward()
-    assert (x.tolist(), y.tolist()) == ([1, 2], [3, 4])
-    assert not np.shares_memory(x.grad.data, y.data)
-    assert not np.shares_memory(y.grad.data, x.data)
-    np.testing.assert_array_equal(x.grad.numpy(), [6, 8] if more else [3, 4])
-
-
 def test_an_accumulating_rule_serves_the_ordinary_pass_and_the_plain_one_create_graph():
     calls = []
 

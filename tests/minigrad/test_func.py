@@ -138,32 +138,6 @@ def test_results_are_recorded_only_for_those_who_can_use_them():
     close(mg.grad(gradient.sum(), weight), 6 * host(weight))
 
 
-def test_dictionaries_are_matched_by_their_keys():
-    a, b = normal(2), normal(2, seed=1)
-
-    def f(d):
-        return (d["a"] ** 2 * d["b"] ** 3).sum()
-
-    found = func.hvp(f, {"a": a, "b": b}, {"b": b * 0, "a": a})
-    assert list(found) == ["a", "b"]
-    close(found["a"], 2 * host(a) * host(b) ** 3)
-    pull_back = func.vjp(lambda x: {"double": x * 2, "triple": x * 3}, a)[1]
-    close(pull_back({"triple": b * 0, "double": b}), 2 * host(b))
-
-
-def test_what_inner_calls_made_for_themselves_is_nobodys_leaf():
-    t = normal(3)
-    pull_back = func.vjp(lambda x: x ** 2, t)[1]
-
-    def f(x):
-        return (x ** 4).sum()
-
-    for inner in (lambda v: func.jvp(f, (t,), (v,))[1], lambda v: (pull_back(v) * v).sum()):
-        assert not func.grad(inner)(t).requires_grad
-    nested = func.grad(lambda v: func.grad(lambda x: (func.hvp(f, x, v) * v).sum())(t).sum())
-    close(nested(t), 2 * 24 * host(t) * host(t))
-
-
 def test_a_transform_inside_a_checkpoint_inside_a_transform():
     """The inner one runs again in the backward of the outer: f(x) = 4 x⁴, whose gradient is 16 x³."""
     t = Tensor([1.0, 2.0], dtype=np.float64)

@@ -56,20 +56,6 @@ def test_right_gradients_pass(name, device):
         assert gradgradcheck(function, inputs) is True
 
 
-def test_inputs_of_any_strides():
-    base = np.random.default_rng(0).normal(size=(6, 8))
-    views = [mg.from_numpy(view).requires_grad_() for view in
-             (base[:3, :2].T, base[::2, ::-3], np.broadcast_to(base[0, :3], (2, 3)))]
-    before = [(view.data, view.numpy().copy(), view.data.strides) for view in views]
-    for view in views:
-        assert gradcheck(lambda x: mg.sigmoid(x) @ x.T, view)
-        assert gradgradcheck(lambda x: mg.sigmoid(x) @ x.T, view)
-    for view, (array, values, strides) in zip(views, before, strict=True):
-        assert view.data is array
-        assert array.strides == strides
-        np.testing.assert_array_equal(array, values)
-
-
 def test_dropout_masks_are_frozen():
     """And neither the state of random numbers nor the input is another one afterwards."""
     mg.manual_seed(5)
@@ -168,15 +154,6 @@ def test_the_message_names_input_index_numbers_and_ratio():
     with pytest.raises(GradcheckError) as caught:
         gradcheck(wrong, x)
     assert re.search(r"input 0 .* index \(1, 0\): .*ratio 2\D.*2 of 4 elements", str(caught.value))
-
-
-def test_tolerances_are_kept():
-    """|gradient - difference| <= atol + rtol·|difference|, with a rule that is wrong by one part in a thousand."""
-    wrong, x = cube(lambda g, x: g * 3.003 * x * x), Tensor([2.0], dtype=np.float64, requires_grad=True)
-    assert gradcheck(wrong, x, rtol=1.001e-3)
-    for function, arguments in ((wrong, {"rtol": 0.999e-3}), (mg.exp, {"eps": 1e-2})):  # whose error is eps²/6
-        with pytest.raises(GradcheckError):
-            gradcheck(function, x, **arguments)
 
 
 # --- Wrong calls ---------------------------------------------------------------------------------------------

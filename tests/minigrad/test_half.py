@@ -100,10 +100,3 @@ def test_what_is_shared_by_many(device):
     x = leaf(np.ones(MANY), device)
     np.testing.assert_array_equal(host(mg.grad(mg.max(x) * 1024, x)), np.float16(1024 / MANY))
     assert mg.logsumexp(x).item() == np.float16(1 + math.log(MANY))
-
-
-def test_a_norm_whose_squares_are_too_large(device):
-    x = leaf([300.0, 400.0], device)
-    out = mg.norm(x)
-    assert (out.dtype, out.item()) == (np.float16, 500)
-    np.testing.assert_array_equal(host(mg.grad(out, x)), np.array([0.6, 0.8], np.float16))

@@ -39,22 +39,6 @@ def test_gradients_are_those_without(device):
     equal_gradients([x.grad, w.grad], plain)
 
 
-def test_several_results():
-    """Of several dtypes, one of integers, one that needs no gradient; some of them may be left unused."""
-    x = leaf(2, 3)
-
-    def several(x):
-        return [x * x, mg.argmax(x, axis=1), mg.exp(x).sum(0).astype(np.float32), x.detach()]
-
-    def losses(squares, best, sums, constant):
-        assert (squares.dtype, best.requires_grad, sums.dtype, constant.requires_grad) == ("f8", False, "f4", False)
-        return squares.sum() + (sums * sums).sum(), sums.sum()
-
-    equal_gradients(checkpoint(several, x), several(x))
-    for k in range(2):
-        equal_gradients(*([mg.grad(losses(*results)[k], x)] for results in (checkpoint(several, x), several(x))))
-
-
 def test_higher_derivatives(device):
     x, w = leaf(2, 2, device=device), leaf(2, 2, seed=1, device=device)
     assert mg.gradgradcheck(lambda x, w: checkpoint(block, x, w), [x, w])

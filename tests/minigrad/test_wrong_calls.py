@@ -60,6 +60,14 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         matmul: X @ X
         matmul: mg.broadcast_to(X, (2, 2, 3)) @ mg.broadcast_to(X.T, (4, 3, 2))
         gather: X.gather(0, [[0, 0, 0, 0]])
+        inhomogeneous: Tensor([[1, 2], [3]])
+        grad: setattr(P.detach().requires_grad_(), "grad", Tensor([1.0]))
+        grad: setattr(P.detach().requires_grad_(), "grad", Tensor(np.ones(3, np.float32)))
+        input 1 (shape (1,)) does not require: mg.grad(X, [X, Tensor([1.0])])
+        2 outputs but 1 grad_outputs: mg.grad([X, X], X, [None])
+        shape (2,): mg.grad(X * 2, X, np.ones(2))
+        one element: mg.grad(X * 2, X)
+        threads: mg.parallel.threads(0).__enter__()
         the scale: optim.GradScaler().load_state_dict({"scale": 0.0, "_growth_tracker": 3})
         gelu: F.gelu(X, approximate="sigmoid")
         layer_norm: F.layer_norm(X, ones(2))
@@ -183,6 +191,18 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         matmul: X @ 2
         take: X.take([0.5], axis=0)
         gather: mg.gather(X, np.array([[0]]), 0)
+        <U4: Tensor("text")
+        complex128: Tensor(1j)
+        from_numpy: mg.from_numpy(np.zeros(2, complex))
+        from_numpy: mg.from_numpy([1])
+        from_dlpack: mg.from_dlpack(np.zeros(2, complex))
+        minigrad.stack: Tensor([P.sum(), P.sum() * 2])
+        minigrad.broadcast_to: mg.full(2, P.sum())
+        grad: setattr(P.detach().requires_grad_(), "grad", np.ones(3))
+        input 0 is a ndarray: mg.grad(X, [np.ones(1)])
+        grad: mg.grad(X, 3)
+        threads: mg.parallel.threads(2.5).__enter__()
+        threads: mg.parallel.threads(True).__enter__()
         bitwise_and: X & X
         bitwise_or: X | 1
         bitwise_not: ~X
@@ -269,9 +289,16 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
     """,
     OverflowError: """
         sum: X.sum(axis=10**30)
+        int64: Tensor([2**63])
     """,
     NotImplementedError: """
         Module: nn.Module()(1)
+    """,
+    RuntimeError: """
+        grad: mg.grad(V.detach().sum(), X)
+        backward: V.detach().sum().backward()
+        retain_grad: V.detach().retain_grad()
+        register_hook: V.detach().register_hook(print)
     """,
 }
 

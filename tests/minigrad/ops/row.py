@@ -62,7 +62,7 @@ def row(expression: str, *arrays: Array, **options: Any) -> Row:
 
 def function(expression: str, names: dict[str, Any] | None = None) -> Any:
     """The function of x, y, z and w that an expression of these `names` is, by default those of the operations."""
-    names = {**(vars(ops) if names is None else names), **NAMES, "c": constant}
+    names = {**NAMES, "c": constant, **(vars(ops) if names is None else names)}
     return eval(f"lambda x, y=None, z=None, w=None: {expression}", names)  # noqa: S307 - of our own writing
 
 

@@ -101,7 +101,9 @@ FORMS = """
     where(x > 0, x, 0.0)        [nan, -inf, inf]     [0, 0, inf]     [0, 0, 4]
     norm(x, axis=0)             [3, nan, 4]          nan             [nan] * 3
     norm(x)                     [0, 0, 0]            0               [0, 0, 0]
+    norm(x)                     [300, 400, 0]        500             [0.6, 0.8, 0]
     std(x)                      [2, 2, 2]            0               [0, 0, 0]
+    std(x)                      [300, -300]          300             [0.5, -0.5]
     var(x, correction=1)        [3]                  nan             [nan]
     var(x, correction=2)        [3, 5]               inf             [-inf, inf]
     exp(x)                      [nan, -inf, inf]     [nan, 0, inf]   [nan, 0, inf]
@@ -273,16 +275,6 @@ def test_both_operands_keep_a_gradient_of_zero(f, device):
             break
 
 
-def test_a_gradient_of_zero_is_no_obstacle_to_a_second_derivative():
-    """At an ordinary place where the gradient happens to be 0, the second derivative is that of the function."""
-    for f, *_ in table(GUARDED):
-        x = Tensor(np.array(2.0), requires_grad=True)
-        y = function(f)(x)
-        first = mg.grad((y - y.detach()) ** 2 / 2, x, create_graph=True)
-        slope = mg.grad(function(f)(x), x)
-        np.testing.assert_allclose(mg.grad(first, x).item(), slope.item() ** 2, rtol=1e-12, err_msg=f)
-
-
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize("worst", [1e30, INF, NAN])
 def test_large_arrays_are_no_different(dtype, worst):
@@ -327,17 +319,6 @@ def test_every_way_to_differentiate_finds_the_same(row):
                 for found in (func.jvp(f, (x,), (ones,))[1].numpy(), np.diag(jacobian).reshape(x.shape)):
                     np.testing.assert_allclose(found, expected, rtol=1e-12)
             np.testing.assert_allclose(func.hvp(lambda x, f=function: f(x).sum(), x, ones).numpy(), expected)
-
-
-@pytest.mark.parametrize("row", DIFFERENTIABLE, ids=str)
-def test_forward_mode_is_the_jacobian_where_an_operand_is_zero(row):
-    for i, array in enumerate(row.arrays):
-        x, operands = Tensor(np.zeros_like(array)), row.tensors()
-        out = row.op(*operands[:i], x, *operands[i + 1:])
-        g, t = (np.random.default_rng(i).normal(size=shape) for shape in (out.shape, x.shape))
-        for f in of_one_operand(row, i, Tensor(g)):
-            expected = np.tensordot(func.jacobian(f)(x).numpy(), t, array.ndim)
-            np.testing.assert_allclose(func.jvp(f, (x,), (Tensor(t),))[1].numpy(), expected, rtol=1e-10, atol=1e-10)
 
 
 # --- Of a number -------------------------------------------------------------------------------------
