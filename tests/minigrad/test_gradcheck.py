@@ -8,6 +8,8 @@ import pytest
 import minigrad as mg
 from minigrad import GradcheckError, Tensor, functional, gradcheck, gradgradcheck, primitive
 
+from tests.minigrad.ops.row import function, table
+
 
 def tensor(*shape, seed=0, device="cpu", requires_grad=True):
     values = np.asarray(np.random.default_rng([seed, *shape]).normal(size=shape))
@@ -33,40 +35,34 @@ def penalty(x, w):
     return (gradient * gradient).sum()
 
 
-RIGHT = {
-    "several inputs": (functional.layer_norm, [(2, 3), (3,), (3,)]),
-    "several outputs": (lambda x: (mg.exp(x), x.sum(axis=0), x[0, 0] * x[1, 1]), [(2, 3)]),
-    "outputs without a gradient": (lambda x: [x * 2, x.detach() * 0, x.argmax(), x > 0], [(2, 3)]),
-    "an input that is not used": (lambda x, y: x * 2, [(2,), (3,)]),
-    "an input given as output": (lambda x: x, [(2,)]),
-    "one number": (lambda x: x ** 3, [()]),
-    "nothing": (lambda x: x * 2, [(0, 3)]),
-    "a constant": (lambda x: Tensor(np.ones(3), device=x.device), [(2,)]),
-    "its own gradient": (penalty, [(3,), (3,)]),
-    "an output that stays infinite": (lambda x: mg.masked_fill(x, x == x.max(), -np.inf), [(2,)]),
-}
+RIGHT = """
+    layer_norm(x, y, z)                                     (2, 3), (3,), (3,)
+    (mg.exp(x), x.sum(axis=0), x[0, 0] * x[1, 1])           [(2, 3)]
+    [x * 2, x.detach() * 0, x.argmax(), x > 0]              [(2, 3)]
+    x * 2                                                   (2,), (3,)
+    x                                                       [(2,)]
+    x ** 3                                                  [()]
+    x * 2                                                   [(0, 3)]
+    Tensor(np.ones(3), device=x.device)                     [(2,)]
+    penalty(x, y)                                           (3,), (3,)
+    mg.masked_fill(x, x == x.max(), -inf)                   [(2,)]
+    dropout(mg.tanh(x), 0.5)                                [(4, 5)]
+"""
 
 
-@pytest.mark.parametrize("name", RIGHT)
-def test_right_gradients_pass(name, device):
-    function, shapes = RIGHT[name]
+@pytest.mark.parametrize(("call", "shapes"), table(RIGHT))
+def test_right_gradients_pass(call, shapes, device):
+    """Of several inputs and outputs, some of which are not used; masks are frozen, and no state is changed."""
+    right = function(call, {**vars(functional), "mg": mg, "Tensor": Tensor, "penalty": penalty})
     inputs = [tensor(*shape, seed=i, device=device) for i, shape in enumerate(shapes)]
+    before = mg.random.get_state(), [(x.data, x.numpy().copy()) for x in inputs]
     with mg.no_grad():
-        assert gradcheck(function, inputs) is True
-        assert gradgradcheck(function, inputs) is True
-
-
-def test_dropout_masks_are_frozen():
-    """And neither the state of random numbers nor the input is another one afterwards."""
-    mg.manual_seed(5)
-    x = tensor(4, 5)
-    state, values, array = mg.random.get_state(), x.numpy().copy(), x.data
-    assert gradcheck(lambda x: functional.dropout(mg.tanh(x), 0.5), x)
-    assert gradgradcheck(lambda x: functional.dropout(mg.tanh(x), 0.5), x)
-    assert mg.random.get_state() == state
-    assert x.data is array
-    assert x.grad is None
-    np.testing.assert_array_equal(x.numpy(), values)
+        assert gradcheck(right, inputs) is True
+        assert gradgradcheck(right, inputs) is True
+    assert mg.random.get_state() == before[0]
+    for x, (array, values) in zip(inputs, before[1], strict=True):
+        assert (x.data is array, x.grad) == (True, None)
+        np.testing.assert_array_equal(x.numpy(), values)
 
 
 # --- What is wrong is found ----------------------------------------------------------------------------------

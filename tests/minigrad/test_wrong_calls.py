@@ -68,6 +68,13 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         shape (2,): mg.grad(X * 2, X, np.ones(2))
         one element: mg.grad(X * 2, X)
         threads: mg.parallel.threads(0).__enter__()
+        seed: mg.manual_seed(-1)
+        seed: mg.manual_seed(2**64)
+        step: mg.random.set_step(-1)
+        get_state: mg.random.set_state({})
+        get_state: mg.random.set_state(mg.random.get_state() | {"step": "2"})
+        get_state: mg.random.set_state(mg.random.get_state() | {"call": None})
+        get_state: mg.random.set_state(mg.random.get_state() | {"generator": {}})
         the scale: optim.GradScaler().load_state_dict({"scale": 0.0, "_growth_tracker": 3})
         gelu: F.gelu(X, approximate="sigmoid")
         layer_norm: F.layer_norm(X, ones(2))
@@ -203,6 +210,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         grad: mg.grad(X, 3)
         threads: mg.parallel.threads(2.5).__enter__()
         threads: mg.parallel.threads(True).__enter__()
+        integer: mg.manual_seed(1.0)
         bitwise_and: X & X
         bitwise_or: X | 1
         bitwise_not: ~X

@@ -6,7 +6,6 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, inspect, nn, primitive
-from minigrad.engine.watch import watchers
 from minigrad.func import checkpoint
 
 from tests.minigrad.inspect.programs import leaf
@@ -160,45 +159,3 @@ def test_a_gpu_is_waited_for_around_each_frame(stand_in):
         slow(x).backward(start)
     assert stand_in.synchronizations.total() == 6  # the operation, its rule, and the span "backward" around that
     assert table(profile, "operation") == {"slow": (1, 20, 30, 50)}
-
-
-def fail(*_):
-    take(2)
-    raise RuntimeError("stop")
-
-
-@primitive
-def fails_forward(x):
-    fail()
-
-
-@primitive
-def fails_backward(x):
-    return x * 1.0
-
-
-fails_backward.gradient(x=lambda g: fail())
-
-
-class Fails(nn.Module):
-    def forward(self, x):
-        fail()
-
-
-@pytest.mark.parametrize(("program", "expected"), [
-    (lambda x: fails_backward(x).backward(np.ones(3)),
-     [("operation", "fails_backward", 0), ("operation", "fails_backward", 2), ("span", "backward", 0)]),
-    (Fails(), [("module", "Fails", 2)]),
-    (inspect.span("around")(mg.no_grad()(fails_forward)), [("operation", "fails_forward", 2), ("span", "around", 0)]),
-], ids=["rule", "module", "operation"])
-def test_an_error_ends_what_it_ends_and_nothing_else(program, expected):
-    with mg.profile() as outer:
-        with pytest.raises(RuntimeError, match="stop"), mg.profile() as profile:
-            program(leaf(3))
-        take(100)
-        slow(leaf(3))
-    assert watchers() == ()
-    for measured, more in ((profile, []), (outer, [("operation", "slow", 20)])):
-        assert [(frame.kind, frame.name, frame.own / 1e6) for frame in measured.spans] == [*expected, *more]
-    assert outer.spans[-1].outer is None
-    assert (profile.elapsed, outer.elapsed) == (0.002, 0.122)

@@ -7,7 +7,6 @@ import minigrad as mg
 from minigrad import inspect
 from minigrad.func import checkpoint
 
-from tests.minigrad.inspect import programs
 from tests.minigrad.inspect.programs import leaf, record, training_step
 
 
@@ -89,12 +88,3 @@ def test_a_checkpoint_is_on_the_tape_where_it_is_computed_again():
     assert [name for name in names(tape) if name != "gate"] == ["exp", "sin", "sum", "mul", "checkpoint", "mul"]
     assert entry_of(tape, "exp").heading == "recorded by the backward of checkpoint"
     assert entry_of(tape, "checkpoint").line.startswith("test_tape:")
-
-
-def test_nested_checkpoints_in_modules_keep_their_paths():
-    tape, prefix = programs.checkpoint_tape(), "Checkpointed."
-    assert names(tape).count("checkpoint") == 4
-    assert {entry.frame.module for entry in entries(tape) if entry.name == "linear"} == {
-        f"{prefix}blocks.0.0", f"{prefix}blocks.1.0"}
-    assert {tape.name_of(number) for number in tape.leaves} == {
-        "", *(f"{prefix}blocks.{name}" for name in ("0.0.weight", "0.0.bias", "1.0.bias"))}

@@ -58,21 +58,6 @@ def test_what_runs_in_what(program, expected):
     assert str(events_of(program, leaf(3))) == expected
 
 
-def test_an_event_has_what_went_in_and_came_out():
-    x, w = leaf(2, 3), leaf(3, 4)
-
-    def run():
-        out = mg.where(np.array([True, False, True]), x, 7.0) @ w
-        out.backward(np.ones((2, 4)))
-        mg.concatenate([x, x])
-
-    (fill, given, made), (_, factors, product), (node, g, gradients), *_, (_, several, _) = events_of(run).seen
-    assert (fill, given[1:], several) == (mg.where, (x, 7.0), (x, x, None, None, 0))
-    assert (factors, node) == ((made, w), product._node)
-    assert g.shape == (2, 4)
-    np.testing.assert_allclose(gradients[1], w.grad.numpy())
-
-
 @pytest.mark.parametrize("buffers", [True, False])
 def test_every_gradient_of_a_parent_is_seen_and_a_buffer_only_as_a_sum(buffers):
     class Sums(Watcher):

@@ -23,16 +23,6 @@ class Affine(nn.Module):
 X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.float64)
 
 
-@pytest.mark.parametrize(("args", "kwargs", "expected"), [
-    ((X,), {}, [15.0, 27.0]),
-    ((X, 2.0), {}, [30.0, 54.0]),
-    ((X,), {"factor": 2.0}, [30.0, 54.0]),
-    ((), {"x": X}, [15.0, 27.0]),
-])
-def test_arguments(args, kwargs, expected):
-    assert functional_call(Affine(), {"scale": SCALE}, *args, **kwargs).tolist() == expected
-
-
 def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     module = Affine()
     own = module.scale

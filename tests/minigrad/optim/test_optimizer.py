@@ -138,17 +138,6 @@ def test_parameters_without_gradient_stay_and_count_no_step(make):
     assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5, 2, 5]
 
 
-def test_float16_is_updated_in_float32():
-    """In float16 the square of 1e-4 is 0, and the step would be lr·m̂/ε. NumPy's numbers as options widen nothing."""
-    p = Tensor(np.ones(3, np.float16), requires_grad=True)
-    optimizer = optim.Adam([p], lr=np.float64(0.25))
-    p.grad = Tensor(np.full(3, 1e-4, np.float16))
-    optimizer.step()
-    assert p.dtype == np.float16
-    np.testing.assert_array_equal(p.data, np.full(3, 0.75, np.float16))
-    assert optimizer.state_dict()["state"][0]["exp_avg_sq"].dtype == np.float32
-
-
 @every_optimizer
 def test_threads_do_not_change_a_bit(make, monkeypatch):
     """They share blocks of large parameters, small ones, arrays in Fortran order and of float16."""
@@ -247,21 +236,6 @@ def test_a_state_that_does_not_fit_changes_nothing(line):
     for i, entry in before["state"].items():
         for name, value in entry.items():
             np.testing.assert_array_equal(after["state"][i][name], value)
-
-
-@pytest.mark.parametrize("form", [np.asarray, Tensor, np.ndarray.tolist])
-def test_a_state_may_be_of_tensors_and_count_in_floats(form):
-    """As after a way through a file of tensors, or from PyTorch, whose counts are tensors of float32."""
-    expected = trained().state_dict()["state"]
-    optimizer, state = trained(), trained().state_dict()
-    for entry in state["state"].values():
-        entry.update({name: form(np.asarray(value, np.float32 if name == "step" else None))
-                      for name, value in entry.items()})
-    optimizer.load_state_dict(state)
-    for i, entry in optimizer.state_dict()["state"].items():
-        assert type(entry["step"]) is int
-        for name, value in entry.items():
-            np.testing.assert_array_equal(value, expected[i][name])
 
 
 # --- following the parameters ---------------------------------------------------------------------------------------

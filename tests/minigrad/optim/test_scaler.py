@@ -52,22 +52,6 @@ def test_state_goes_round(gpu, interval):
     assert scales(restored, infinite, gpu) == scales(scaler, infinite, gpu)
 
 
-def test_not_enabled_it_does_nothing(device):
-    params, plain = make_params(device), make_params(device)
-    optimizer, alone, scaler = optim.Adam(params), optim.Adam(plain), optim.GradScaler(enabled=False)
-    assert scaler.scale(params[0]) is params[0]
-    set_gradients(params, 0)
-    set_gradients(plain, 0)
-    for _ in range(2):
-        scaler.unscale_(optimizer)
-        scaler.step(optimizer)
-        scaler.update()
-        alone.step()
-    assert bits(params, optimizer) == bits(plain, alone)
-    assert (scaler.is_enabled(), scaler.get_scale(), scaler.state_dict()) == (False, 1.0, {})
-    scaler.load_state_dict({})
-
-
 # --- Mistakes
 
 
