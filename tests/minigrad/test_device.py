@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from minigrad.device import DeviceError, cuda_status, devices, xp
+from minigrad.device import DeviceError, asarray_on, cuda_status, devices, xp
+from minigrad.device.memory import pool_use
 from minigrad.device.writing import add_at
 
 
@@ -170,3 +171,18 @@ def test_importing_minigrad_imports_no_cupy(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     script = "import minigrad, minigrad.device as d; d.to_device(d.asarray_on('cpu', [1]), 'cpu')"
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=60)
+
+
+# --- Memory of a GPU
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_memory_in_use_and_held(stand_in, index):
+    name, other = f"cuda:{index}", pool_use(f"cuda:{1 - index}")
+    used, held = pool_use(name)
+    array = asarray_on(name, np.zeros(1000, np.float32))
+    assert pool_use(name) == (used + 4096, held + 4096)
+    del array
+    assert pool_use(name) == (used, held + 4096)  # the pool keeps it
+    assert pool_use(f"cuda:{1 - index}") == other
+    assert not stand_in.synchronizations

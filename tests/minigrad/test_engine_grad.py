@@ -53,13 +53,6 @@ def test_only_the_paths_to_the_inputs_are_computed():
 # --- Derivatives of derivatives
 
 
-def test_the_gradient_to_start_from_can_be_differentiated():
-    x, v = leaf([0.5, -1.0, 2.0]), leaf([1.0, 1.0, -3.0])
-    vjp = grad(mg.exp(x) * x, x, v, create_graph=True)  # v ∘ f'(x): linear in v
-    jvp = grad(vjp, v, np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_allclose(jvp.numpy(), [1, 2, 3] * np.exp(x.numpy()) * (1 + x.numpy()), rtol=1e-13)
-
-
 # --- Fused primitives: the composition is recorded in their place, and the pass goes on
 
 

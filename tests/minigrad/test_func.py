@@ -6,13 +6,29 @@ import numpy as np
 import pytest
 
 import minigrad as mg
-from minigrad import Tensor, func
+from minigrad import Tensor, func, nn, optim
 from minigrad import functional as F
 from minigrad.func.trees import tree_leaves, tree_like, tree_map
 
-from tests.minigrad.functions import close, curve, normal
 from tests.minigrad.ops.row import function as expression
 from tests.minigrad.ops.row import host, table
+
+
+def normal(*shape, seed=0, device="cpu"):
+    return Tensor(np.random.default_rng([seed, *shape]).normal(size=shape), device=device)
+
+
+A = np.random.default_rng(3).normal(size=(4, 3))
+
+
+def curve(x):
+    """From (3,) to (4,): A tanh x."""
+    return Tensor(A, device=x.device) @ mg.tanh(x)
+
+
+def close(found, expected, **tolerance):
+    np.testing.assert_allclose(host(found), expected, **(tolerance or {"rtol": 1e-12, "atol": 1e-14}))
+
 
 # --- A table of functions, and what holds for each ---------------------------------------------------
 
@@ -140,3 +156,60 @@ def test_a_transform_inside_a_checkpoint_inside_a_transform():
 
 
 # --- Wrong calls -------------------------------------------------------------------------------------
+
+
+# --- A function that changes its argument in place has no derivative here
+
+
+def set_item(x):
+    x[0] = 3.0
+
+
+def write_in_a_thread(x):
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(set_item, x).result()
+
+
+def assign_data(x):
+    x.data = mg.zeros_like(x.detach())
+
+
+def step(x):
+    (x * x).sum().backward()
+    optim.SGD([x], lr=0.1).step()
+
+
+CHANGES = [set_item, write_in_a_thread, assign_data, step, nn.init.zeros_,
+           lambda x: x.detach().reshape(-1, 1)[:2].copy_(3.0)]
+TRANSFORMS = {
+    "grad": lambda f, x: func.grad(f)(x),
+    "vjp": func.vjp,
+    "jvp": lambda f, x: func.jvp(f, (x,), (x,)),
+    "jacobian": lambda f, x: func.jacobian(f)(x),
+    "hessian": lambda f, x: func.hessian(f)(x),
+    "hvp": lambda f, x: func.hvp(f, x, x),
+}
+
+
+def squares_after(change):
+    def function(x):
+        change(x)
+        return (x * x).sum()
+    return function
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_it_is_refused_and_the_callers_tensor_is_as_it_was(change, transform, device):
+    x = normal(3, device=device)
+    before = host(x).copy()
+    with pytest.raises((RuntimeError, ValueError), match=r"in place|result of an? .*operation"):
+        TRANSFORMS[transform](squares_after(change), x)
+    assert np.array_equal(host(x), before)
+
+
+def test_a_checkpoint_that_would_change_its_argument_twice():
+    """Each of the two runs would double it."""
+    x = Tensor(np.ones(3), requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"checkpoint: .*in place"):
+        func.checkpoint(lambda x: (x.copy_(x.detach() * 2.0) * x).sum(), x).backward()

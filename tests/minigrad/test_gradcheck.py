@@ -104,20 +104,26 @@ def clipped_in_place(x):
 clipped_in_place.gradient(x=lambda g, x: g * (x > 0))
 
 
-WRONG = {  # each with what the message must name
-    "off by a millionth": (cube(lambda g, x: g * (3 + 1e-5) * x * x), "input 0 of shape"),
-    "g is forgotten": (cube(lambda g, x: 3 * x * x), "input 0 of shape"),
-    "not a number": (cube(lambda g, x: g * x * np.nan), "input 0 of shape"),
-    "infinite": (cube(lambda g, x: g * np.inf), "input 0 of shape"),
-    "one element": (cube(lambda g, x: 3 * g * x * x * (1 + 0.01 * (x == x.max()))), "1 of 9 elements"),
+# A rule for x³, or a function, and what the message must name.
+RULES = """
+    lambda g, x: g * (3 + 1e-5) * x * x         input 0 of shape
+    lambda g, x: 3 * x * x                      input 0 of shape
+    lambda g, x: g * x * np.nan                 input 0 of shape
+    lambda g, x: g * np.inf                     input 0 of shape
+    lambda g, x: 3 * g * x * x * (1 + 0.01 * (x == x.max()))    1 of 9 elements
+    spoil_saved                                 input 0 of shape
+    spoil_g                                     wrote to the gradient
+    spoil_input                                 the backward pass wrote to input 0
+"""
+WRONG = {
     "the second input": (product, "input 1 of shape"),
-    "a saved output is written": (cube(spoil_saved), "input 0 of shape"),
-    "g is written": (cube(spoil_g), "wrote to the gradient"),
-    "an input is written": (cube(spoil_input), "the backward pass wrote to input 0"),
     "an input is written by the forward": (clipped_in_place, "the function wrote to input 0"),
     "the graph is cut": (lambda x: Tensor(np.tanh(x.data)), "input 0 of shape"),
     "it draws by itself": (lambda x: x * Tensor(DRAW.normal(size=3)), "different results"),
 }
+for line in RULES.strip().splitlines():
+    rule, said = re.split(r"  +", line.strip())
+    WRONG[rule] = cube(eval(rule)), said  # noqa: S307 - of our own writing
 DRAW = np.random.default_rng(0)
 
 

@@ -35,18 +35,6 @@ def test_graphviz_draws_every_box_edge_and_frame(make, tmp_path):
     texts = {"".join(text.itertext()) for text in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
     assert {call.name for entry in tape.entries.values() for call in entry.frame.modules} <= texts
 
-    def check(part, depth):
-        """The clusters that Graphviz reads are the calls in each other, and their nodes what ran in them."""
-        for cluster in part.subgraphs():
-            calls = {entry.frame.modules[depth] for number, entry in tape.entries.items()
-                     if str(number) in cluster.nodes()}
-            (call,) = calls
-            assert {int(number) for number in cluster.nodes()} == {
-                number for number, entry in tape.entries.items() if call in entry.frame.modules}
-            check(cluster, depth + 1)
-
-    check(graph, 0)
-
 
 def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)

@@ -169,13 +169,3 @@ def test_gradients_share_no_memory(row):
         if i >= 2:  # the output may be a view of an input
             assert not any(np.shares_memory(a, b) for b in arrays[i + 1:])
         assert i < 2 + len(tensors) or a.flags.writeable
-
-
-SEVERAL_OF_ONE_SHAPE = [row for row in DIFFERENTIABLE if len({a.shape for a in row.arrays}) == 1 < len(row.arrays)]
-
-
-@pytest.mark.parametrize("row", SEVERAL_OF_ONE_SHAPE, ids=str)
-def test_one_tensor_for_every_operand(row, computing_device):
-    x = Tensor(np.abs(row.arrays[0]) + 0.1, device=computing_device, requires_grad=True)
-    assert mg.gradcheck(lambda x: row.op(*[x] * len(row.arrays)), x, atol=ATOL)
-    assert mg.gradgradcheck(lambda x: row.op(*[x] * len(row.arrays)), x, atol=ATOL, rtol=1e-6)

@@ -115,30 +115,6 @@ def test_adamw_is_the_papers_for_any_mixture_of_sizes(device):
 
 
 @every_optimizer
-def test_parameters_without_gradient_stay_and_count_no_step(make):
-    """One that joins late is updated as if it were new: its bias correction starts at its own first step."""
-    params = make_params("cpu", [(4,), (4,), (4,)])
-    late, before = params[1], params[1].data.copy()
-    optimizer = make(params)
-    for number in range(3):
-        set_gradients(params, number)
-        late.grad = None
-        optimizer.step()
-    np.testing.assert_array_equal(late.data, before)
-    assert sorted(optimizer.state_dict()["state"]) == [0, 2]
-
-    fresh = Tensor(before, requires_grad=True)
-    newcomer = make([fresh])
-    for number in range(2):
-        set_gradients(params, number)
-        fresh.grad = Tensor(late.grad)
-        optimizer.step()
-        newcomer.step()
-    check_same([late], [fresh])
-    assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [5, 2, 5]
-
-
-@every_optimizer
 def test_threads_do_not_change_a_bit(make, monkeypatch):
     """They share blocks of large parameters, small ones, arrays in Fortran order and of float16."""
     monkeypatch.setattr("minigrad.optim.optimizer.WORTH_A_THREAD", BLOCK)
