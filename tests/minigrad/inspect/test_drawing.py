@@ -38,7 +38,8 @@ def test_graphviz_draws_every_box_edge_and_frame(make, tmp_path):
 
 def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "pygraphviz", None)
-    drawing = inspect.draw(record(lambda: leaf(1) * 2))
+    drawing = inspect.draw(record(lambda: (leaf(1) * 2).backward()))
+    assert r"mul\n(1,) float64\n|g| 1.00e+00" in drawing.dot
     drawing.save(tmp_path / "graph.dot")
     assert (tmp_path / "graph.dot").read_text(encoding="utf-8") == drawing.dot
     with pytest.raises(ImportError, match=r"\[draw\]"):
