@@ -275,6 +275,16 @@ def test_both_operands_keep_a_gradient_of_zero(f, device):
             break
 
 
+def test_a_gradient_of_zero_is_no_obstacle_to_a_second_derivative():
+    """At an ordinary place where the gradient happens to be 0, the second derivative is that of the function."""
+    for f, *_ in table(GUARDED):
+        x = Tensor(np.array(2.0), requires_grad=True)
+        y = function(f)(x)
+        first = mg.grad((y - y.detach()) ** 2 / 2, x, create_graph=True)
+        slope = mg.grad(function(f)(x), x)
+        np.testing.assert_allclose(mg.grad(first, x).item(), slope.item() ** 2, rtol=1e-12, err_msg=f)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
 @pytest.mark.parametrize("worst", [1e30, INF, NAN])
 def test_large_arrays_are_no_different(dtype, worst):
