@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 import struct
 
 import numpy as np
@@ -99,13 +98,6 @@ def test_a_damaged_or_foreign_file_is_named(damage, tmp_path):
         load_tensors(path)
 
 
-def test_a_missing_file_and_a_folder(tmp_path):
-    with pytest.raises(FileNotFoundError, match="nothing here"):
-        load_tensors(tmp_path / "nothing here")
-    with pytest.raises(CheckpointError, match="not a file"):
-        load_tensors(tmp_path)
-
-
 @pytest.mark.parametrize(("tensors", "metadata", "named"), [
     ({"a": [1, 2]}, {}, "a must be .* got list"), ({"a": np.array(["x"])}, {}, "a: .* dtype <U1"),
     ({"a": np.array([1j])}, {}, "a: .* dtype complex128"), ({}, {"step": 3}, "metadata"),
@@ -141,10 +133,3 @@ def test_the_new_file_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypa
     save_tensors(tmp_path / "file", {"a": np.ones(1)})
     assert calls[0].startswith(".file.")
     assert calls[1:] == ["replace", tmp_path.name]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
-def test_others_may_read_it_as_the_umask_says(tmp_path):
-    (tmp_path / "plain").touch()
-    save_tensors(tmp_path / "file", {})
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE((tmp_path / "plain").stat().st_mode)

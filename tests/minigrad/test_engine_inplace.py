@@ -7,6 +7,8 @@ import minigrad as mg
 from minigrad import Tensor, grad
 from minigrad import functional as F
 
+from tests.minigrad.ops.row import function, table
+
 
 def leaf(values):
     return Tensor(np.array(values, np.float64), requires_grad=True)
@@ -48,41 +50,35 @@ def test_a_changed_operand_is_an_error_at_backward(change):
     assert x.grad is None
 
 
-def test_a_changed_output_is_an_error_at_backward():
-    out = mg.exp(leaf([1.0, 2.0, 3.0]))
-    out.detach()[0] = 9.0
-    with pytest.raises(RuntimeError, match=r"exp: .*changed in place"):
-        out.sum().backward()
-
-
 @mg.primitive
 def same(x):
     return x
 
 
 same.gradient(x=lambda g: g)
+NAMES = {**vars(F), **vars(mg.ops), "same": same}
 
 
-@pytest.mark.parametrize("view", [
-    lambda b: b.reshape(5, 1)[0:3, 0], lambda b: b.detach()[0:3], lambda b: same(b)[0:3],
-    lambda b: mg.broadcast_to(b, (2, 5))[1, 0:3], lambda b: b.reshape(1, 5).T[0:3, 0],
-], ids=["reshape", "detach", "the input itself", "broadcast", "of several operands"])
+@pytest.mark.parametrize("view", ["x.reshape(5, 1)[0:3, 0]", "x.detach()[0:3]", "same(x)[0:3]",
+                                  "broadcast_to(x, (2, 5))[1, 0:3]", "x.reshape(1, 5).T[0:3, 0]"])
 def test_a_change_of_the_base_is_seen_by_its_views(view):
     base, w = constant([1.0, 2.0, 3.0, 4.0, 5.0]), leaf([1.0, 1.0, 1.0])
-    y = (view(base) * w).sum()
+    y = (function(view, NAMES)(base) * w).sum()
     base[2] = 100.0
     with pytest.raises(RuntimeError, match="changed in place"):
         y.backward()
 
 
-@pytest.mark.parametrize(("use", "static"), [
-    (lambda x, i: x[0:1, i], [0, 1]), (lambda x, i: x.take(i, axis=0), [0, 1]),
-    (lambda x, i: F.embedding(i, x), [0, 1]), (lambda x, m: mg.where(m, x, 0.0), [True, False]),
-    (lambda x, m: F.dropout_with_mask(x, m, 0.5), [[True, False]] * 2),
-], ids=["slice, index", "take", "embedding", "where", "dropout"])
+@pytest.mark.parametrize(("use", "static"), table("""
+    x[0:1, y]                       [0, 1]
+    x.take(y, axis=0)               [0, 1]
+    embedding(y, x)                 [0, 1]
+    where(y, x, 0.0)                [True, False]
+    dropout_with_mask(x, y, 0.5)    [[True, False]] * 2
+"""))
 def test_a_changed_index_or_mask_is_an_error_at_backward(use, static):
     x, static = leaf(np.ones((2, 2))), Tensor(static)
-    y = use(x, static).sum()
+    y = function(use, NAMES)(x, static).sum()
     static[...] = 1
     with pytest.raises(RuntimeError, match="changed in place"):
         y.backward()
@@ -92,23 +88,11 @@ def test_a_saved_value_keeps_its_tick_in_the_graph_of_the_gradient():
     """The second pass need not come through the node that saved the value first."""
     x, v, c = leaf([1.0, 2.0]), leaf([1.0, 1.0]), constant([3.0, 4.0])
     out = mg.exp(x)
-    for function, changed in ((lambda: x * c, c), (lambda: out, out.detach())):
-        vjp = grad(function(), x, v, create_graph=True)
+    for make, changed in ((lambda: x * c, c), (lambda: out, out.detach())):
+        vjp = grad(make(), x, v, create_graph=True)
         changed[...] = 100.0
         with pytest.raises(RuntimeError, match="changed in place"):
             grad(vjp.sum(), v)
-
-
-def test_a_change_of_what_no_rule_has_saved_is_allowed():
-    x, c = leaf([1.0, 2.0]), constant([3.0, 4.0])
-    y = x + c
-    with mg.no_grad():
-        z = c * 5
-    c[...] = 0.0
-    z[...] = 0.0
-    y.sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [1, 1])
-    np.testing.assert_array_equal(y.numpy(), [4, 6])
 
 
 def test_a_copy_does_not_share_the_tick():
@@ -150,10 +134,3 @@ def test_memory_that_is_shared_or_read_only_cannot_be_written(change):
                          (mg.from_numpy(array), "read-only memory")):
         with pytest.raises(RuntimeError, match=said):
             change(tensor)
-
-
-def test_a_tensor_without_elements_may_be_changed():
-    """Its strides are 0, as those of a broadcast view are."""
-    x = Tensor(np.zeros((0, 6))[:, ::2])
-    x[...] = 1.0
-    assert x.shape == (0, 3)

@@ -37,16 +37,6 @@ def test_a_seed_decides_every_draw():
     assert draws()[0] != first[0][0]
 
 
-@pytest.mark.parametrize(("seed", "error"), [(-1, ValueError), (2**64, ValueError), (1.0, TypeError), ("1", TypeError)])
-def test_other_seeds_are_refused(seed, error):
-    random.manual_seed(np.int64(5))
-    before = random.get_state()
-    assert type(before["seed"]) is int
-    with pytest.raises(error, match=r"seed|integer"):
-        random.manual_seed(seed)
-    assert random.get_state() == before
-
-
 def test_the_call_counter_restarts_at_each_step():
     random.manual_seed(3)
     assert [random.next_key() for _ in range(3)] == [(3, 0, 0), (3, 0, 1), (3, 0, 2)]
@@ -64,16 +54,6 @@ def test_the_state_survives_json():
     random.manual_seed(99)
     random.set_state(saved)
     assert [draws(), draws()] == later
-
-
-@pytest.mark.parametrize("change", [{"seed": -1}, {"step": "2"}, {"call": None}, {"generator": {}}])
-def test_a_foreign_state_is_refused_and_changes_nothing(change):
-    state = random.get_state()
-    with pytest.raises(ValueError, match="get_state"):
-        random.set_state(state | change)
-    with pytest.raises(ValueError, match="get_state"):
-        random.set_state({})
-    assert random.get_state() == state
 
 
 def test_a_fork_draws_what_would_have_been_drawn_and_leaves_the_outside_as_it_was():
@@ -131,11 +111,6 @@ def test_the_masks_of_earlier_releases_are_drawn_again():
     """Old checkpoints resume bit for bit only while this holds: change it together with their version."""
     mask = bernoulli_mask(DropoutKey(1, 2, 3), 24, 0.5)
     assert "".join("01"[bit] for bit in mask.astype(int)) == "001011010000101100111010"
-
-
-def test_each_part_of_the_key_counts():
-    keys = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (2**32, 0, 0), (0, 2**32, 0), (0, 0, 2**32)]
-    assert len({bernoulli_mask(DropoutKey(*key), 256, 0.5).tobytes() for key in keys}) == len(keys)
 
 
 def test_the_frequency_is_the_probability():

@@ -39,32 +39,6 @@ def test_gradients_are_those_without(device):
     equal_gradients([x.grad, w.grad], plain)
 
 
-def test_what_the_function_refers_to_gets_its_gradient():
-    """A parameter, and a tensor that is not a leaf, neither of them an argument; and nothing else is reached."""
-    x, w = leaf(3, 3), leaf(3, 3, seed=1)
-    h = w * 2
-    out = checkpoint(lambda x: block(x, w) @ h, x).sum()
-    equal_gradients(mg.grad(out, [x, w, h], retain_graph=True), mg.grad((block(x, w) @ h).sum(), [x, w, h]))
-    with pytest.raises(ValueError, match="do not depend on input 1"):
-        mg.grad(out, [x, leaf(2)])
-
-
-def test_several_results():
-    """Of several dtypes, one of integers, one that needs no gradient; some of them may be left unused."""
-    x = leaf(2, 3)
-
-    def several(x):
-        return [x * x, mg.argmax(x, axis=1), mg.exp(x).sum(0).astype(np.float32), x.detach()]
-
-    def losses(squares, best, sums, constant):
-        assert (squares.dtype, best.requires_grad, sums.dtype, constant.requires_grad) == ("f8", False, "f4", False)
-        return squares.sum() + (sums * sums).sum(), sums.sum()
-
-    equal_gradients(checkpoint(several, x), several(x))
-    for k in range(2):
-        equal_gradients(*([mg.grad(losses(*results)[k], x)] for results in (checkpoint(several, x), several(x))))
-
-
 def test_higher_derivatives(device):
     x, w = leaf(2, 2, device=device), leaf(2, 2, seed=1, device=device)
     assert mg.gradgradcheck(lambda x, w: checkpoint(block, x, w), [x, w])
@@ -152,43 +126,6 @@ def test_the_variable_of_a_loop_is_found_out():
         h = checkpoint(lambda h: mg.tanh(h * w), h)  # noqa: B023 - all three will be called with the last w
     with pytest.raises(RuntimeError, match=r"checkpoint: .*\(3,\) .* argument"):
         h.sum().backward()
-
-
-def test_tensors_that_the_function_makes_for_itself():
-    """A leaf made inside is another one in the second call, and that is right."""
-    x, t = leaf(3), leaf(3, seed=1).detach()
-
-    def own_leaf(x):
-        inner = Tensor(np.ones(3), requires_grad=True)
-        return mg.grad((x * inner * inner).sum(), inner, create_graph=True) * inner
-
-    def product(x):
-        return mg.func.hvp(lambda y: (y ** 3).sum(), t, x)
-
-    for function in (own_leaf, product):
-        equal_gradients([mg.grad(checkpoint(function, x).sum(), x)], [mg.grad(function(x).sum(), x)])
-
-
-def test_inside_functional_call():
-    """The second call, too, sees the parameters that were given, and not the module's own."""
-    class Checkpointed(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.inner = nn.Linear(3, 1).to(dtype=np.float64)
-
-        def forward(self, x):
-            return checkpoint(self.inner, x)
-
-    module, x = Checkpointed(), leaf(5, 3).detach()
-    parameters = {name: p.detach() * 2 for name, p in module.named_parameters()}
-
-    def loss(parameters):
-        return (mg.func.functional_call(module, parameters, x) ** 2).mean()
-
-    def plain(parameters):
-        return (F.linear(x, parameters["inner.weight"], parameters["inner.bias"]) ** 2).mean()
-
-    equal_gradients(mg.func.grad(loss)(parameters).values(), mg.func.grad(plain)(parameters).values())
 
 
 def test_a_function_that_does_not_repeat_itself():

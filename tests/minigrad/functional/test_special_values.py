@@ -1,16 +1,19 @@
-"""NaN, infinities and zeros in every functional: all bodies agree with the definitions, and these with closed forms."""
+"""NaN, infinities, ties and far ends in every functional: bodies meet their definitions, these closed forms."""
 
+import contextlib
 import math
 
 import numpy as np
 import pytest
+import scipy.special
 
-from minigrad import Tensor, fused, grad
+from minigrad import Tensor, erf, erfc, grad, ones_like, stack
 from minigrad import functional as F
 from minigrad.kernels import only_definitions
 
 from tests.minigrad.functional.table import CASES, Case
-from tests.minigrad.ops.row import host
+from tests.minigrad.ops.row import function, host, table
+from tests.minigrad.ops.test_special_values import gradient_of
 
 INF, NAN = math.inf, math.nan
 SPECIAL = ([NAN], [INF], [-INF], [NAN, -INF, INF])
@@ -50,48 +53,109 @@ def test_bodies_meet_the_definitions_at_special_values(case):
 
 # --- Closed forms ----------------------------------------------------------------------------------
 
+# f, x, its value, and the gradient that [1, 2, 4] becomes, or the first of it
+FORMS = """
+    softmax(x)              [-inf] * 3          [0, 0, 0]           [0, 0, 0]
+    softmax(x)              [1, -inf, 1]        [0.5, 0, 0.5]       [-0.75, 0, 0.75]
+    softmax(x)              [6e4, 0, -6e4]      [1, 0, 0]           [0, 0, 0]
+    softmax(x)              [-6e4] * 3          [1 / 3] * 3         [-4 / 9, -1 / 9, 5 / 9]
+    log_softmax(x)          [-inf] * 3          [-inf] * 3          [1, 2, 4]
+    log_softmax(x)          [1, -inf, 1]        [-log(2), -inf, -log(2)]    [-2.5, 2, 0.5]
+    log_softmax(x)          [-6e4] * 3          [-log(3)] * 3       [-4 / 3, -1 / 3, 5 / 3]
+    cross_entropy(x, 1)     [0, -inf, 0]        inf                 [0.5, -1, 0.5]
+    cross_entropy(x, 1)     [-inf, 2, -inf]     0                   [0, 0, 0]
+    cross_entropy(x, 1)     [nan, 1, 2]         nan                 [nan] * 3
+    cross_entropy(x, 1)     [inf, 1, 2]         nan                 [nan] * 3
+    cross_entropy(x, 1)     [3e4, -3e4, 0]      6e4                 [1, -1, 0]
+    cross_entropy(x, 1)     [-inf] * 3          inf                 [0, -1, 0]
+    cross_entropy(x, 1, label_smoothing=0.3)    [-inf] * 3    inf   [-0.1, -0.8, -0.1]
+    layer_norm(x)           [7, 7, 7]           [0, 0, 0]           [e / (3 * sqrt(1e-5)) for e in (-4, -1, 5)]
+    silu(x)                 [nan, -1e3, 1e3]    [nan, 0, 1e3]       [nan, 0, 4]
+    gelu(x)                 [nan, -1e3, 1e3]    [nan, 0, 1e3]       [nan, 0, 4]
+"""
+
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize("smoothing", [0.0, 0.3])
-def test_a_row_of_minus_infinity_costs_infinity(dtype, smoothing, device):
-    """Its probabilities are 0, as of softmax, so its gradient is that of the targets, ``p - q = -q``, to any order."""
-    q = np.array([0, 1, 0]) * (1 - smoothing) + smoothing / 3
-    for form in (True, False):
-        with fused(form):
-            x = Tensor(np.full((1, 3), -INF, dtype), device=device, requires_grad=True)
-            loss = F.cross_entropy(x, [1], label_smoothing=smoothing)
-            assert loss.item() == INF
-            plain = grad(loss, x, retain_graph=True)
-            first = grad(loss, x, create_graph=True)
-            second = grad(first.sum(), x, allow_unused=True)
-        for gradient in (plain, first):
-            np.testing.assert_allclose(host(gradient), -q[None], rtol=1e-3, atol=1e-7)
-        assert second is None or not host(second).any()
+@pytest.mark.parametrize(("f", "values", "expected", "gradient"), table(FORMS))
+def test_closed_forms(f, values, expected, gradient, dtype, form, device):
+    x = Tensor(np.array(values, dtype), device=device, requires_grad=True)
+    digits = {"rtol": 8 * np.finfo(dtype).eps, "atol": np.finfo(dtype).eps}
+    for recorded in (False, True):
+        out, found = gradient_of(function(f, vars(F)), x, recorded)
+        assert (out.shape, out.dtype, found.dtype) == (np.shape(expected), dtype, dtype)
+        np.testing.assert_allclose(host(out), expected, **digits)
+        np.testing.assert_allclose(host(found), gradient, **digits)
 
 
-@pytest.mark.parametrize(("logits", "loss", "gradient"), [
-    ([0, -INF, 0], INF, [0.5, -1, 0.5]), ([-INF, 2, -INF], 0, [0, 0, 0]), ([NAN, 1, 2], NAN, [NAN] * 3),
-    ([INF, 1, 2], NAN, [NAN] * 3)], ids=["target at -∞", "others at -∞", "NaN", "∞"])
-def test_losses_of_some_infinite_logits(logits, loss, gradient, form):
-    x = Tensor(np.array([logits], np.float32), requires_grad=True)
-    out = F.cross_entropy(x, [1])
-    np.testing.assert_array_equal(out.numpy(), loss)
-    np.testing.assert_allclose(grad(out, x).numpy()[0], gradient, rtol=1e-6)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float16])
 @pytest.mark.parametrize("axis", [0, -1])
-def test_the_softmax_of_a_number_is_1(axis, dtype, form):
-    for function, expected in ((F.softmax, 1), (F.log_softmax, 0)):
-        x = Tensor(np.array(3, dtype), requires_grad=True)
-        out = function(x, axis=axis)
+def test_the_softmax_of_a_number_is_1(axis, form):
+    for f, expected in ((F.softmax, 1), (F.log_softmax, 0)):
+        x = Tensor(np.array(3.0), requires_grad=True)
+        out = f(x, axis=axis)
         first = grad(out * out, x, create_graph=True)
-        assert (out.shape, out.item(), first.item()) == ((), expected, 0)
-        assert grad(first * x, x).item() == 0
+        assert (out.shape, out.item(), first.item(), grad(first * x, x).item()) == ((), expected, 0, 0)
 
 
-@pytest.mark.parametrize("function", [F.layer_norm, F.rms_norm])
-@pytest.mark.parametrize("dtype", [np.float64, np.float16])
-def test_a_number_has_no_row_to_normalise(function, dtype, form, device):
-    with pytest.raises(ValueError, match=rf"{function.__name__}: .*got .*\(\)"):
-        function(Tensor(np.array(3, dtype), device=device))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_row_is_the_same_wherever_its_scores_lie_and_whatever_other_rows_are(dtype, form):
+    """Where sums of plain exponentials would leave the range, a row is shifted by its maximum: it, and no other."""
+    x = (np.random.default_rng(3).integers(-64, 64, size=(3, 6)) / 16).astype(dtype)  # adding the offset is exact
+    y, expected = F.softmax(Tensor(x)).numpy(), scipy.special.softmax(x.astype(np.float64), axis=-1)
+    for offset in (0, 12, -12, 60, -60, 100, -100, 400, -400, 1000, -1000):
+        z = F.softmax(Tensor(x + np.array([[0], [offset], [0]], dtype))).numpy()
+        np.testing.assert_array_equal(y[[0, 2]], z[[0, 2]])
+        np.testing.assert_allclose(z, expected, rtol=20 * np.finfo(dtype).eps)
+    y = F.softmax(Tensor(np.array([[-43.0, -104.0], [-20.0, -80.0], [3.0, -70.0]], dtype))).numpy()
+    np.testing.assert_allclose(y[:, 1], np.exp([-61.0, -60.0, -73.0]), rtol=1e-5)
+
+
+def test_the_slopes_of_gelu_and_the_error_functions_have_their_digits_far_out(form):
+    far = np.linspace(-12.5, 12.5, 2001).astype(np.float32)
+    x, exact = Tensor(far, requires_grad=True), far.astype(np.float64)
+    below, bell = scipy.special.ndtr(exact), np.exp(-exact * exact / 2) / math.sqrt(2 * math.pi)
+    np.testing.assert_allclose(F.gelu(x).numpy(), exact * below, rtol=1e-6)
+    steep = 2 / math.sqrt(math.pi) * np.exp(-exact * exact) * (np.abs(exact) < 9)
+    for f, expected in ((F.gelu, below + exact * bell), (erf, steep), (erfc, -steep)):
+        for create_graph in (True, False):
+            slope = grad(f(x).sum(), x, create_graph=create_graph).numpy() * (expected != 0)
+            np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-7 * (f is F.gelu))
+
+
+# The losses of two classes, of which the other has a logit of 0.
+MAGNITUDES = """
+    relu(x)
+    sigmoid(x)
+    tanh(x)
+    silu(x)
+    gelu(x)
+    gelu(x, approximate="tanh")
+    cross_entropy(stack([x, x * 0], -1), zeros(len(x), int), reduction="none")
+    cross_entropy(stack([x, x * 0], -1), ones(len(x), int), reduction="none")
+    cross_entropy(stack([x, x * 0], -1), ones(len(x), int), reduction="none", label_smoothing=0.1)
+    nll_loss(log_softmax(stack([x, x * 0], -1)), ones(len(x), int), reduction="none")
+    mse_loss(x / 4, x * 0, reduction="none")
+    softmax(stack([x, x * 0], -1))[:, 0]
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("call", MAGNITUDES.strip().splitlines())
+def test_all_magnitudes_have_finite_derivatives(call, dtype, form):
+    """The gradient and the second one, also by the definition and where they are recorded, are those of float64."""
+    kinds = np.finfo(dtype)
+    sizes = np.geomspace(float(kinds.tiny), float(kinds.max) * 0.999, 100).astype(dtype)
+    sizes = np.concatenate([sizes, np.geomspace(0.01, 1e4, 100).astype(dtype), [kinds.max]])
+    values, tolerance = np.concatenate([-sizes, [0], sizes]), {2: 0.02, 4: 1e-5, 8: 1e-12}[kinds.dtype.itemsize]
+    found = []
+    for kind, definitions in ((np.float64, False), (dtype, False), (dtype, True)):
+        with only_definitions() if definitions else contextlib.nullcontext():
+            x = Tensor(values.astype(kind), requires_grad=True)
+            out = function(call.strip(), {**vars(F), "stack": stack, "zeros": np.zeros, "ones": np.ones})(x)
+            ones = ones_like(out)
+            plain, recorded = grad(out, x, ones, retain_graph=True), grad(out, x, ones, create_graph=True)
+            second = grad(recorded, x, ones_like(x)).numpy() if recorded.requires_grad else np.zeros(x.shape)
+            found.append([plain.numpy(), recorded.numpy(), second])
+    for kind in found:
+        for one, exact in zip(kind, found[0], strict=True):
+            assert np.isfinite(one).all()
+            np.testing.assert_allclose(one, exact, rtol=tolerance, atol=tolerance)

@@ -47,26 +47,6 @@ def attention_tape():
         return record(lambda: layer(x, x, x, mask).sum().backward())
 
 
-def second_order_tape():
-    x = leaf(3)
-
-    def run():
-        (first,) = mg.grad((mg.tanh(x) * x).sum(), [x], create_graph=True)
-        (first * first).sum().backward()
-
-    return record(run)
-
-
-def expansion_tape():
-    x = Tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
-
-    def run():
-        first = mg.grad(mg.functional.layer_norm(x)[0, 0], x, create_graph=True)
-        (first * first).sum().backward()
-
-    return record(run)
-
-
 class Checkpointed(nn.Module):
     """A nested checkpoint, and a parameter that several modules share."""
 

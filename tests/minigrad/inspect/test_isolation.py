@@ -24,12 +24,6 @@ assert minigrad.profile is minigrad.inspect.profile
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_a_name_that_is_nowhere_is_an_attribute_error():
-    for module in (mg, mg.optim):
-        with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'nothing_like_it'"):
-            _ = module.nothing_like_it
-
-
 BLOCKS = {"profile": inspect.profile, "memory_meter": inspect.memory_meter, "detect_anomaly": inspect.detect_anomaly,
           "record_tape": inspect.record_tape}
 

@@ -36,18 +36,6 @@ def test_shared_memory_is_counted_once_and_a_view_as_the_whole_of_its_base(devic
         del row
 
 
-def test_what_exists_anyway_is_not_counted():
-    x, w, mask = leaf(4, 10), leaf(10, 3), leaf(4, 10).data > 0
-    with inspect.memory_meter() as memory:
-        out = x @ w
-        other = mg.sin(w.T)
-        joined = mg.where(mask, mg.concatenate([x, x])[:4], 0.0)
-        assert memory.current == 0
-        del out, other, joined
-        mg.exp(mg.sin(x)).sum().backward()
-    assert memory.peak == 320
-
-
 def test_of_a_checkpoint_only_the_arguments_stay():
     x = leaf(10, 10)
     with inspect.memory_meter() as memory:

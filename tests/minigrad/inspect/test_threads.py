@@ -41,25 +41,6 @@ def together(function):
             worker.result()
 
 
-def test_profile():
-    with mg.profile() as alone:
-        work(1)
-    with mg.profile() as profile:
-        together(work)
-    for kind in ("operation", "module", "span"):
-        assert {name: row.calls for name, row in profile.rows(kind).items()} == {
-            name: row.calls * ROUNDS * THREADS for name, row in alone.rows(kind).items()}
-
-
-def test_memory_meter():
-    with inspect.memory_meter() as alone:
-        work()
-    with inspect.memory_meter() as memory:
-        together(work)
-        assert memory.current == 0
-    assert alone.peak <= memory.peak <= THREADS * alone.peak
-
-
 def test_record_tape():
     with inspect.record_tape() as alone:
         work(1)

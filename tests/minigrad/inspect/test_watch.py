@@ -6,10 +6,10 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, nn
 from minigrad.engine.node import Node
-from minigrad.engine.watch import Watcher, span, unwatched, watch, watchers
+from minigrad.engine.watch import Watcher, span, watch, watchers
 from minigrad.func import checkpoint
 
-from tests.minigrad.inspect.programs import leaf, training_step
+from tests.minigrad.inspect.programs import leaf
 
 
 def name_of(what):
@@ -58,26 +58,6 @@ def test_what_runs_in_what(program, expected):
     assert str(events_of(program, leaf(3))) == expected
 
 
-def test_a_composition_is_no_operation_but_its_steps_are():
-    with mg.fused(False):
-        assert "softmax(" not in str(events_of(mg.functional.softmax, leaf(3)))
-
-
-def test_an_event_has_what_went_in_and_came_out():
-    x, w = leaf(2, 3), leaf(3, 4)
-
-    def run():
-        out = mg.where(np.array([True, False, True]), x, 7.0) @ w
-        out.backward(np.ones((2, 4)))
-        mg.concatenate([x, x])
-
-    (fill, given, made), (_, factors, product), (node, g, gradients), *_, (_, several, _) = events_of(run).seen
-    assert (fill, given[1:], several) == (mg.where, (x, 7.0), (x, x, None, None, 0))
-    assert (factors, node) == ((made, w), product._node)
-    assert g.shape == (2, 4)
-    np.testing.assert_allclose(gradients[1], w.grad.numpy())
-
-
 @pytest.mark.parametrize("buffers", [True, False])
 def test_every_gradient_of_a_parent_is_seen_and_a_buffer_only_as_a_sum(buffers):
     class Sums(Watcher):
@@ -90,32 +70,3 @@ def test_every_gradient_of_a_parent_is_seen_and_a_buffer_only_as_a_sum(buffers):
     with watch(watcher):
         (x[0] + x[1]).backward()
     assert (sums, x.grad.tolist()) == ([1.0, 2.0 if buffers else 1.0], [1.0, 1.0])
-
-
-def test_blocks_nest_and_what_raises_ends_with_made_none():
-    outer, inner = Events(), Events()
-
-    class Stops(Watcher):
-        def before(self, what, given):
-            raise RuntimeError("stop")
-
-    with watch(outer):
-        with watch(inner):
-            mg.sin(leaf(2))
-            with unwatched(inner):
-                mg.cos(leaf(2))
-        with pytest.raises(ValueError, match="add"):
-            leaf(2) + leaf(3)
-        with pytest.raises(RuntimeError, match="stop"), watch(Stops()):
-            mg.exp(leaf(2))
-    assert [[(name_of(what), made is None) for what, _, made in one.seen] for one in (inner, outer)] == [
-        [("sin", False)], [("sin", False), ("cos", False), ("add", True), ("exp", True)]]
-
-
-def test_outside_of_the_block_nobody_is_told(monkeypatch):
-    for module in ("engine.primitive", "engine.backward"):
-        monkeypatch.setattr(f"minigrad.{module}.watched", None)
-    _, step = training_step()
-    with watch(Events()):
-        pass
-    step()

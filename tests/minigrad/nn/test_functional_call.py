@@ -23,26 +23,6 @@ class Affine(nn.Module):
 X, SCALE = Tensor([1.0, 1.0], dtype=np.float64), Tensor([5.0, 7.0], dtype=np.float64)
 
 
-@pytest.mark.parametrize(("args", "kwargs", "expected"), [
-    ((X,), {}, [15.0, 27.0]),
-    ((X, 2.0), {}, [30.0, 54.0]),
-    ((X,), {"factor": 2.0}, [30.0, 54.0]),
-    ((), {"x": X}, [15.0, 27.0]),
-])
-def test_arguments(args, kwargs, expected):
-    assert functional_call(Affine(), {"scale": SCALE}, *args, **kwargs).tolist() == expected
-
-
-def test_buffers_and_arrays():
-    module = Affine()
-    shift = module.shift
-    assert functional_call(module, {"shift": np.array([0.5, 0.5]), "scale": SCALE.data}, X).tolist() == [5.5, 7.5]
-    assert module.shift is shift
-    shift = Tensor(np.zeros(2), requires_grad=True)
-    functional_call(nn.Sequential(Affine(), module), {"1.shift": shift}, X).sum().backward()
-    assert shift.grad.tolist() == [1.0, 1.0]
-
-
 def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     module = Affine()
     own = module.scale
@@ -53,18 +33,6 @@ def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     with pytest.raises(TypeError, match="mul"):
         functional_call(module, {"tied": SCALE}, "text")
     assert module.scale is module.tied is own
-
-
-@pytest.mark.parametrize(("values", "said"), [
-    ({"scale": 3.0}, r"'scale' .*\(2,\).*\(\)"),
-    ({"shift": Tensor([1.0])}, r"'shift' .*\(2,\).*\(1,\)"),
-    ({"bias": SCALE}, "Affine has no parameter 'bias'"),
-])
-def test_wrong_values(values, said):
-    module = Affine()
-    with pytest.raises(ValueError, match=f"functional_call: .*{said}"):
-        functional_call(module, values, X)
-    assert module(X).tolist() == [12.0, 23.0]
 
 
 def test_it_makes_a_module_a_function_of_its_parameters(device):

@@ -1,12 +1,13 @@
 """Initialisers: bounds and variances by their formulas, the same draw in every dtype and on every device."""
 
 import math
+import threading
 
 import numpy as np
 import pytest
 
 import minigrad
-from minigrad import Tensor
+from minigrad import Tensor, nn
 from minigrad.nn import init
 
 OUT, IN = 300, 200
@@ -33,12 +34,6 @@ def test_spread(fill, bound, mean, deviation):
         assert 0.999 * bound < np.abs(values).max() <= bound
 
 
-def test_constants():
-    tensor = Tensor(np.full((2, 2), 9.0))
-    for fill, value in ((init.ones_, 1.0), (init.zeros_, 0.0)):
-        np.testing.assert_array_equal(fill(tensor).numpy(), np.full((2, 2), value))
-
-
 @pytest.mark.parametrize("name", ["uniform", "normal"])
 def test_one_seed_one_model(name, device):
     """On every device the same bits; in float32 the float64 draw, rounded."""
@@ -52,12 +47,53 @@ def test_one_seed_one_model(name, device):
     np.testing.assert_array_equal(draw(device, np.float32), expected.astype(np.float32))
 
 
-@pytest.mark.parametrize(("mistake", "said"), [
-    (lambda: init.xavier_uniform_(Tensor(np.zeros(3))), r"xavier_uniform_: .* \(3,\)"),
-    (lambda: init.uniform_(Tensor(np.zeros(3)), 1.0, 0.0), "high - low"),
-    (lambda: init.normal_(Tensor(np.zeros(3)), 0.0, -1.0), "scale"),
-    (lambda: init.xavier_uniform_(Tensor(np.zeros((0, 3)))), r"xavier_uniform_: .* \(0, 3\)"),
-])
-def test_mistakes_are_named(mistake, said):
-    with pytest.raises(ValueError, match=said):
-        mistake()
+# --- `nn.no_init`
+
+
+class Own(nn.Module):
+    """A module that calls the initialisers."""
+
+    def __init__(self):
+        super().__init__()
+        self.drawn, self.constant = (nn.Parameter(np.zeros((3, 2), np.float32)) for _ in range(2))
+        init.xavier_uniform_(self.drawn)
+        init.ones_(self.constant)
+
+
+MODULES = [
+    lambda: nn.Linear(3, 4), lambda: nn.Embedding(5, 3, padding_idx=1), lambda: nn.LayerNorm(4), Own,
+]
+
+
+@pytest.mark.parametrize("make", MODULES)
+def test_nothing_is_drawn_and_the_loaded_module_is_the_same(make):
+    whole, before = make(), minigrad.random.get_state()
+    with nn.no_init():
+        module = make()
+    assert minigrad.random.get_state() == before
+    for parameter in module.parameters():
+        values = np.unique(parameter.numpy())  # zeros, or a constant of the module
+        assert len(values) == 1
+        assert values[0] in (0, 1)
+    module.load_state_dict(whole.state_dict())
+    for mine, other in zip(module.parameters(), whole.parameters(), strict=True):
+        np.testing.assert_array_equal(mine.numpy(), other.numpy())
+        assert mine.requires_grad
+        assert not np.shares_memory(mine.data, other.data)
+
+
+def test_blocks_nest_and_are_local_to_a_thread():
+    def drawn():
+        return bool(nn.Linear(3, 4).weight.numpy().any())
+
+    elsewhere = []
+    with nn.no_init():
+        with nn.no_init():
+            assert not drawn()
+        assert not drawn()
+        thread = threading.Thread(target=lambda: elsewhere.append(drawn()))
+        thread.start()
+        thread.join()
+    assert elsewhere == [True]
+    assert drawn()
+    assert not nn.no_init()(drawn)()

@@ -72,9 +72,3 @@ def test_a_state_that_does_not_fit_changes_nothing():
         model.load_state_dict("model.safetensors", strict=False)
     for name, array in as_arrays(model.state_dict()).items():
         np.testing.assert_array_equal(array, before[name])
-
-
-def test_a_tensor_of_pytorch_is_sent_to_load_pytorch():
-    theirs = type("Tensor", (), {"__module__": "torch"})
-    with pytest.raises(TypeError, match=r"count must be .* got a torch\.Tensor; transformer\.interop\.load_pytorch"):
-        Model().load_state_dict({"count": theirs()}, strict=False)

@@ -40,27 +40,46 @@ class Row:
         return [Tensor(array, dtype=dtype, device=device, requires_grad=self.differentiable) for array in self.arrays]
 
 
-def row(expression: str, *arrays: Array, like: str = "", **options: Any) -> Row:
-    """The row of an expression, which NumPy spells `like` that, if not in the same way.
+# Constants in expressions; with c, where x is.
+NAMES = {
+    "np": np, "inf": math.inf, "nan": math.nan, "HALF": [[True, False, True], [False, False, True]],
+    "WHOLE": [[0.0, 1, 2], [3, -1, -2]], "IDS": [[2, 0, 2], [1, -1, 0]],
+    "MASK": [[True, False, True, True], [False, False, True, False], [True, True, False, True]],
+}
+
+
+def row(expression: str, *arrays: Array, **options: Any) -> Row:
+    """The row of an expression, or of an equation where NumPy spells it in another way, on the right.
 
     In it ``np`` is NumPy, and ``c(values, x)`` an array or a tensor of constants, where x is.
     """
-    found = tuple(name for name in re.findall(r"[a-z]\w*", expression) if name in ops.OPERATIONS)
+    ours, _, numpys = expression.partition(" = ")
+    found = tuple(name for name in re.findall(r"[a-z]\w*", ours) if name in ops.OPERATIONS)
     shapes = " ".join(str(array.shape) for array in arrays)
-    return Row(f"{expression} {shapes}", found or ("getitem",), function(expression),
-               function(like or expression, {**vars(scipy.special), **vars(np)}), arrays, **options)
+    return Row(f"{ours} {shapes}", found or ("getitem",), function(ours),
+               function(numpys or ours, {**vars(scipy.special), **vars(np)}), arrays, **options)
 
 
 def function(expression: str, names: dict[str, Any] | None = None) -> Any:
-    """The function of x, y and z that an expression of these `names` is, by default those of the operations."""
-    names = {**(vars(ops) if names is None else names), "np": np, "c": constant, "inf": math.inf, "nan": math.nan}
-    return eval(f"lambda x, y=None, z=None: {expression}", names)  # noqa: S307 - of our own writing
+    """The function of x, y, z and w that an expression of these `names` is, by default those of the operations."""
+    names = {**NAMES, "c": constant, **(vars(ops) if names is None else names)}
+    return eval(f"lambda x, y=None, z=None, w=None: {expression}", names)  # noqa: S307 - of our own writing
 
 
-def rows(table: dict[str, Any], **options: Any) -> list[Row]:
-    """A row for each expression: with an operand, with a tuple of them, or with a list of such."""
+def rows(text: str, names: dict[str, Any], **options: Any) -> list[Row]:
+    """A row for each line: an expression, and its operand or operands."""
     return [row(expression, *(given if isinstance(given, tuple) else (given,)), **options)
-            for expression, several in table.items() for given in (several if isinstance(several, list) else [several])]
+            for expression, given in table(text, names)]
+
+
+def table(text: str, names: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    """The rows of a text: an expression, and the values of the other cells, of numbers or these `names`.
+
+    A cell ends with two spaces.
+    """
+    names = {**vars(math), **(names or {})}
+    found = [re.split(r" {2,}", line.strip()) for line in text.strip().splitlines()]
+    return [(first, *(eval(f"({cell})", names) for cell in cells)) for first, *cells in found]  # noqa: S307 - of our own
 
 
 def host(tensor: Tensor) -> Array:

@@ -1,18 +1,12 @@
 """What holds for every row of the table: values, gradients of both orders, strides, dtypes, memory."""
 
-import contextlib
-import itertools
 
 import numpy as np
 import pytest
 
 import minigrad as mg
 from minigrad import Tensor, ops
-from minigrad.device import is_array
 from minigrad.engine import backward as autograd
-from minigrad.engine.node import Node
-from minigrad.engine.primitive import only_definitions
-from minigrad.engine.watch import Watcher, watch
 
 from tests.minigrad.ops.row import host
 from tests.minigrad.ops.rows import ROWS
@@ -175,57 +169,3 @@ def test_gradients_share_no_memory(row):
         if i >= 2:  # the output may be a view of an input
             assert not any(np.shares_memory(a, b) for b in arrays[i + 1:])
         assert i < 2 + len(tensors) or a.flags.writeable
-
-
-class Ownership(Watcher):
-    """Raises where a gradient is declared fresh and shares memory with an operand, a saved value, g or another one."""
-
-    buffers = False  # what a rule adds into is the engine's
-
-    def __init__(self):
-        self.operands = []
-
-    def before(self, what, given):
-        self.operands += arrays_in(given)
-
-    def after(self, what, given, made):
-        if isinstance(what, Node) and what.plan.fresh:
-            node, found = what, arrays_in(made)
-            others = [given, *arrays_in(node.saved), *self.operands]
-            for i, gradient in enumerate(found):
-                shared = any(np.may_share_memory(gradient, other) for other in [*others, *found[i + 1:]])
-                repeated = any(n > 1 and not stride for n, stride in zip(gradient.shape, gradient.strides, strict=True))
-                if gradient.size and (shared or repeated):
-                    raise AssertionError(f"{node.primitive.name}: a gradient is declared fresh, and is not")
-
-
-def arrays_in(values):
-    """The arrays among saved values or operands."""
-    if isinstance(values, Tensor):
-        return [values.data]
-    if is_array(values):
-        return [values]
-    if isinstance(values, mg.Saved):
-        values = vars(values).values()
-    elif not isinstance(values, (tuple, list)):
-        return []
-    return [array for value in values for array in arrays_in(value)]
-
-
-@every_differentiable_row
-def test_gradients_that_are_declared_fresh_are(row):
-    """Of bodies and definitions, and of float16, which definitions widen."""
-    for dtype, definitions in itertools.product((np.float64, np.float16), (False, True)):
-        with watch(Ownership()), only_definitions() if definitions else contextlib.nullcontext():
-            out = row.op(*row.tensors(dtype=dtype))
-            out.backward(cotangent(out))
-
-
-SEVERAL_OF_ONE_SHAPE = [row for row in DIFFERENTIABLE if len({a.shape for a in row.arrays}) == 1 < len(row.arrays)]
-
-
-@pytest.mark.parametrize("row", SEVERAL_OF_ONE_SHAPE, ids=str)
-def test_one_tensor_for_every_operand(row, computing_device):
-    x = Tensor(np.abs(row.arrays[0]) + 0.1, device=computing_device, requires_grad=True)
-    assert mg.gradcheck(lambda x: row.op(*[x] * len(row.arrays)), x, atol=ATOL)
-    assert mg.gradgradcheck(lambda x: row.op(*[x] * len(row.arrays)), x, atol=ATOL, rtol=1e-6)

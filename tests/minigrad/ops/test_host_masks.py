@@ -11,66 +11,51 @@ import minigrad as mg
 from minigrad import Tensor
 from minigrad import functional as F
 
+from tests.minigrad.ops.row import function, table
+
 MASK = np.array([[True, False, True], [False, True, True]])
 HALF = np.tril(np.ones((2, 2), bool))
 X = np.arange(6.0).reshape(2, 3)
-TARGET = X[::-1] / 5
 
-# name: a function of x (2, 3) and the mask or target; that array
-MASKS = {
-    "where": (lambda x, mask: mg.where(mask, x, 0.0), MASK),
-    "masked_fill": (lambda x, mask: x.masked_fill(mask, 7.0), MASK),
-    "attention": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, mask), HALF),
-    "attention with weights": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, mask, return_weights=True)[0],
-                               HALF),
-    "attention, dropped": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, dropout_p=0.5, dropped=mask), HALF),
-    "dropout_with_mask": (lambda x, mask: F.dropout_with_mask(x, mask, 0.5), MASK),
-    "mse_loss": (F.mse_loss, TARGET),
-}
-INDICES = {
-    "gather": (lambda x, index: x.gather(1, index), np.array([[2, 0, 1], [1, 1, 0]])),
-    "cross_entropy": (F.cross_entropy, np.array([2, 0])),
-    "embedding": (lambda x, ids: F.embedding(ids, x), np.array([1, 0])),
-}
+# Calls of x (2, 3) and of the mask, target or index y; that array.
+NAMES = {**vars(F), "where": mg.where, "attend": F.scaled_dot_product_attention, "MASK": MASK, "HALF": HALF, "X": X}
+MASKS = table("""
+    where(y, x, 0.0)                                    MASK
+    x.masked_fill(y, 7.0)                               MASK
+    attend(x, x, x, y)                                  HALF
+    attend(x, x, x, y, return_weights=True)[0]          HALF
+    attend(x, x, x, dropout_p=0.5, dropped=y)           HALF
+    dropout_with_mask(x, y, 0.5)                        MASK
+    mse_loss(x, y)                                      X[::-1] / 5
+""", NAMES)
+INDICES = table("""
+    x.gather(1, y)              np.array([[2, 0, 1], [1, 1, 0]])
+    cross_entropy(x, y)         np.array([2, 0])
+    embedding(y, x)             np.array([1, 0])
+""", {"np": np})
 
 
-def gradient_of(function, given, device):
+def gradient_of(call, given, device):
     x = Tensor(X, device=device, requires_grad=True)
-    out = function(x, given)
+    out = function(call, NAMES)(x, given)
     (out * out).sum().backward()
     assert out.device == x.grad.device == device
     return out.numpy(), x.grad.numpy()
 
 
-@pytest.mark.parametrize("name", [*MASKS, *INDICES])
-def test_an_array_is_sent_to_the_device_of_the_tensor(name, gpu):
-    function, given = {**MASKS, **INDICES}[name]
-    for fused in (True, False):
-        with mg.fused(fused):
-            for there, here in zip(gradient_of(function, given, gpu), gradient_of(function, given, "cpu"), strict=True):
-                np.testing.assert_allclose(there, here, rtol=1e-12, atol=0)
+@pytest.mark.parametrize(("call", "array"), [*MASKS, *INDICES])
+def test_an_array_is_sent_to_the_device_of_the_tensor(call, array, gpu, form):
+    """And so is an index that is a tensor."""
+    for given in (array, Tensor(array)) if array.dtype.kind == "i" else (array,):
+        for there, here in zip(gradient_of(call, given, gpu), gradient_of(call, given, "cpu"), strict=True):
+            np.testing.assert_allclose(there, here, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("name", MASKS)
-def test_a_tensor_elsewhere_is_an_error_that_names_the_remedy(name, stand_in):
-    function, given = MASKS[name]
-    x, mask = Tensor(X, device="cuda:0"), Tensor(given)
+@pytest.mark.parametrize(("call", "array"), MASKS)
+def test_a_tensor_elsewhere_is_an_error_that_names_the_remedy(call, array, stand_in):
+    x, mask = Tensor(X, device="cuda:0"), Tensor(array)
     with pytest.raises(ValueError, match=r"operands on .*\.to\(device\)") as caught:
-        function(x, mask)
+        function(call, NAMES)(x, mask)
     assert "cuda:0" in str(caught.value)
     assert "cpu" in str(caught.value)
-    assert function(x, mask.to("cuda:0")).device == "cuda:0"
-
-
-@pytest.mark.parametrize("name", INDICES)
-def test_an_index_that_is_a_tensor_is_sent(name, gpu):
-    function, given = INDICES[name]
-    out = function(Tensor(X, device=gpu), Tensor(given))
-    np.testing.assert_allclose(out.numpy(), function(Tensor(X), Tensor(given)).numpy(), rtol=1e-12)
-
-
-def test_an_operand_that_is_an_array_is_not_sent(stand_in):
-    x = Tensor(X, device="cuda:0")
-    for call in (lambda: x + X, lambda: X * x, lambda: mg.where(x > 0, x, X)):
-        with pytest.raises(ValueError, match=r"operands on .*an array with Tensor\(array, device=device\)"):
-            call()
+    assert function(call, NAMES)(x, mask.to("cuda:0")).device == "cuda:0"

@@ -61,17 +61,6 @@ def test_indices_may_be_tensors_arrays_or_lists(device):
             np.testing.assert_array_equal(host(mg.gather(x, 0, form)), host(x)[along, [0, 1, 2]])
 
 
-def test_slicing_in_a_loop_adds_into_one_buffer(device):
-    """Reading 100 slices adds 100 times into one array, and repeats within an index are counted."""
-    x = Tensor(np.zeros((100, 2)), device=device, requires_grad=True)
-    total = sum((i + 1) * x[i].sum() for i in range(100))
-    total = total + x[[7, 7, 7], [0, 0, 1]].sum()
-    total.backward()
-    expected = np.repeat(np.arange(1.0, 101)[:, None], 2, axis=1)
-    expected[7] += [2, 1]
-    np.testing.assert_array_equal(host(x.grad), expected)
-
-
 def test_iteration_and_unpacking():
     x = Tensor([[1.0, 2], [3, 4]], requires_grad=True)
     first, second = x
@@ -85,10 +74,3 @@ def test_an_empty_list_names_no_place(index, device):
     before = host(x).copy()
     x[index] = 7.0
     np.testing.assert_array_equal(host(x), before)
-
-
-def test_a_host_index_out_of_range_is_an_error_on_a_gpu_too(stand_in):
-    """The GPU itself would wrap it silently."""
-    x = Tensor(normal(4, 3), device="cuda:0")
-    with pytest.raises(IndexError, match=r"take: index -5 .* axis 0"):
-        mg.take(x, [-5], axis=0)

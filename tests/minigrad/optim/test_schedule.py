@@ -31,26 +31,21 @@ def rates(optimizer, scheduler, updates):
     return used
 
 
-def cosine(n, warmup, total, least):
-    if n <= warmup:
-        return n / warmup
-    if n >= total:
-        return least
-    return least + (1 - least) * 0.5 * (1 + math.cos(math.pi * (n - warmup) / (total - warmup)))
+def cosine(n, warmup, total, least=0):
+    decay = (1 + math.cos(math.pi * min(1, (n - warmup) / (total - warmup)))) / 2
+    return n / warmup if n <= warmup else least + (1 - least) * decay
 
 
 def linear(n, warmup, total):
-    if n <= warmup:
-        return n / warmup
-    return max(0, 1 - (n - warmup) / (total - warmup))
+    return n / warmup if n <= warmup else max(0, 1 - (n - warmup) / (total - warmup))
 
 
 TABLE = {
-    "lambda": (lambda o: LambdaLR(o, lambda step: 0.5**step), lambda n: RATE * 0.5 ** (n - 1)),
-    "cosine": (lambda o: CosineLR(o, 4, 12), lambda n: RATE * cosine(n, 4, 12, 0)),
-    "cosine, least": (lambda o: CosineLR(o, 3, 9, 0.1), lambda n: RATE * cosine(n, 3, 9, 0.1)),
-    "linear": (lambda o: LinearLR(o, 4, 12), lambda n: RATE * linear(n, 4, 12)),
-    "linear, no warm-up": (lambda o: LinearLR(o, 0, 6), lambda n: RATE * linear(n, 0, 6)),
+    "lambda": (lambda o: LambdaLR(o, lambda step: 0.5**step), lambda n: 0.5 ** (n - 1)),
+    "cosine": (lambda o: CosineLR(o, 4, 12), lambda n: cosine(n, 4, 12)),
+    "cosine, least": (lambda o: CosineLR(o, 3, 9, 0.1), lambda n: cosine(n, 3, 9, 0.1)),
+    "linear": (lambda o: LinearLR(o, 4, 12), lambda n: linear(n, 4, 12)),
+    "linear, no warm-up": (lambda o: LinearLR(o, 0, 6), lambda n: linear(n, 0, 6)),
 }
 
 
@@ -65,15 +60,7 @@ def test_the_rate_of_every_update(schedule, closed_form):
     resumed.load_state_dict(state)
     rest = rates(optimizer, scheduler, 9)
     assert rates(again, resumed, 9) == rest
-    np.testing.assert_allclose(used + rest, [[closed_form(n)] for n in range(1, 17)], rtol=1e-13, atol=1e-16)
-
-
-def test_the_schedule_is_stepped_once_per_update_not_once_per_parameter():
-    optimizer = make(1.0, 0.1, params_each=3)
-    used = rates(optimizer, LambdaLR(optimizer, lambda step: 1 / (1 + step)), 4)
-    np.testing.assert_allclose(used, [[1, 0.1], [1 / 2, 0.05], [1 / 3, 0.1 / 3], [1 / 4, 0.025]], rtol=1e-14)
-    p = optimizer.param_groups[0]["params"][0]
-    np.testing.assert_allclose(p.data, 1 - (1 + 1 / 2 + 1 / 3 + 1 / 4), rtol=1e-14)  # the update uses the rate
+    np.testing.assert_allclose(used + rest, [[RATE * closed_form(n)] for n in range(1, 17)], rtol=1e-13, atol=1e-16)
 
 
 def test_a_group_that_joins_later_has_its_own_initial_rate_and_is_scheduled_at_once():
@@ -84,15 +71,3 @@ def test_a_group_that_joins_later_has_its_own_initial_rate_and_is_scheduled_at_o
     assert scheduler.get_last_lr() == [0.5, 4.0]
     scheduler.step()
     assert scheduler.get_last_lr() == [0.25, 2.0]
-
-
-@pytest.mark.parametrize(("mistake", "named"), [
-    (lambda o: CosineLR(o, 10, 10), "total_steps .* 11, got 10"),
-    (lambda o: CosineLR(o, 1, 10, -0.5), "min_ratio"),
-    (lambda o: LambdaLR(o, lambda step: 1.0).load_state_dict({"last_step": -1}), "last_step"),
-    (lambda o: LambdaLR(o, lambda step: math.nan), "the rate"),
-    (lambda o: CosineLR(o, "x", 10), "warmup_steps .* 'x'"),
-])
-def test_mistakes_are_named(mistake, named):
-    with pytest.raises((TypeError, ValueError), match=named):
-        mistake(make())
