@@ -24,5 +24,5 @@ def decoder(workload: Workload, weights: str, threads: int, beam: int, tokens: i
             return [best.ids for best in greedy(model, source, tokens)]
         return [best.ids for best, in beam_search(model, source, beam, max_length=tokens)]
 
-    with decoding_threads(model.config, threads):
+    with decoding_threads(model.config, threads, device):
         yield decode

@@ -17,7 +17,7 @@ from transformer.model import Transformer
 class RecordedGradients:
     """Sums of losses and their gradients, recorded once for all batches of the same shape.
 
-    The arrays of ``.grad`` are written anew by the next batch of any shape.
+    The arrays of ``.grad`` are written anew by the next batch.
 
     Args:
         model: the model, on a GPU.
@@ -25,7 +25,10 @@ class RecordedGradients:
 
     def __init__(self, model: Transformer) -> None:
         self.model, self.label_smoothing = model, 0.0
-        self.recorded = Recorded(self._step)
+        self.addresses: list[int] = []  # of the parameters that the graphs read
+        self.total: Any = None  # the loss, and the gradients of all parameters
+        self.places: list[Any] = []
+        self.recorded: Recorded
 
     @staticmethod
     def serve(model: Transformer) -> bool:
@@ -41,18 +44,27 @@ class RecordedGradients:
         earlier = [None if p.grad is None else p.grad.data.copy() for p in parameters]
         with on_device_of(source):
             count = xp(source).full((), denominator, np.float32)
-        self.label_smoothing = label_smoothing
-        places = (p.data.data.ptr for p in parameters)
-        loss, *gradients = self.recorded(source, labels, count, fixed=(label_smoothing, self.model.training, *places))
-        for p, gradient, before in zip(parameters, gradients, earlier, strict=True):
-            p.grad = None if gradient is None else wrap(gradient if before is None else gradient + before)
-        return loss.copy()
+            if (addresses := [p.data.data.ptr for p in parameters]) != self.addresses:
+                self.addresses, self.total = addresses, xp(source).empty((), np.float64)
+                self.places = [xp(source).empty_like(p.data) for p in parameters]
+                self.recorded = Recorded(self._step)
+            self.label_smoothing = label_smoothing
+            found = self.recorded(source, labels, count, fixed=(label_smoothing, self.model.training))
+            for p, place, before in zip(parameters, found, earlier, strict=True):
+                p.grad = None if place is None else wrap(place if before is None else place + before)
+            return self.total.copy()
 
     def _step(self, source: Any, labels: Any, denominator: Any) -> list[Any]:
-        """The loss and the gradients of all parameters, None for those that have none."""
-        parameters = list(self.model.parameters())
+        """Write the loss and the gradients to their places; returns those, None for a parameter without gradient."""
+        parameters, found = list(self.model.parameters()), list[Any]()
         for p in parameters:
             p.grad = None
         loss = self.model.loss(source, labels, self.label_smoothing, reduction="sum")
         (loss / denominator).backward()
-        return [loss.data.astype(np.float64), *(None if p.grad is None else p.grad.data for p in parameters)]
+        self.total[...] = loss.data
+        for p, place in zip(parameters, self.places, strict=True):
+            found.append(None if p.grad is None else place)
+            if p.grad is not None:
+                place[...] = p.grad.data
+                p.grad = None
+        return found

@@ -23,13 +23,15 @@ class Recorded:
     it is run each time.
 
     Args:
-        function: of arrays, which returns a list of arrays.
+        function: of arrays, which returns a list of arrays. One that it makes keeps its memory as long as the graph;
+            arrays that are there before, into which it writes, serve all graphs.
     """
 
     def __init__(self, function: Callable[..., Arrays]) -> None:
         self.function = function
-        self.cuda = importlib.import_module("cupy").cuda
-        self.pool = self.cuda.MemoryPool()  # of all graphs: they run one after the other
+        self.cupy = importlib.import_module("cupy")
+        self.pool = self.cupy.cuda.MemoryPool()  # of all graphs: they run one after the other
+        self.stream = self.cupy.cuda.Stream(non_blocking=True)  # a pool keeps the memory of each stream apart
         self.graphs: dict[Any, Callable[..., Arrays] | None] = {}
         memory.POOLS.append(self.pool)
 
@@ -40,7 +42,7 @@ class Recorded:
     def __call__(self, *arrays: Any, fixed: tuple[Any, ...] = ()) -> Arrays:
         """The function of these arrays; `fixed` is what else it depends on, and another has another graph."""
         key = (*fixed, *((array.shape, array.dtype) for array in arrays))
-        with on_device_of(arrays[0]), self.cuda.using_allocator(self.pool.malloc):
+        with on_device_of(arrays[0]):
             run = self.graphs.get(key)
             if run is None:
                 run = self.record(arrays) if 0 < len(self.graphs) <= MOST else None
@@ -52,24 +54,30 @@ class Recorded:
         """A function that copies its arguments to where the graph reads them and launches it; None without a graph."""
         device, inputs, before = device_of(arrays[0]), [array.copy() for array in arrays], random.get_state()
         graph: Any = None
-        self.cuda.get_current_stream().synchronize()
-        with self.cuda.Stream(non_blocking=True) as stream, random.recorded(device):
-            stream.begin_capture()
+        held = self.pool.total_bytes()
+        self.cupy.cuda.get_current_stream().synchronize()
+        if not held:  # what ran before there were graphs is over
+            self.cupy.get_default_memory_pool().free_all_blocks()
+        with self.stream, self.cupy.cuda.using_allocator(self.pool.malloc), random.recorded(device):
+            self.stream.begin_capture()
             try:
                 outputs = self.function(*inputs)
             except Exception:  # noqa: BLE001 - whatever it was, the function says so again when it is run
                 with contextlib.suppress(Exception):
-                    stream.end_capture()
+                    self.stream.end_capture()
             else:
-                graph = stream.end_capture()
+                graph = self.stream.end_capture()
         calls = random.get_state()["call"] - before["call"]
         random.set_state(before)
+        if self.pool.total_bytes() < held:  # short of memory, CuPy has given back what graphs take for theirs
+            self.graphs.clear()
+            return None
 
         def launch(*arrays: Any) -> Arrays:
             for mine, array in zip(inputs, arrays, strict=True):
                 mine[...] = array
             random.again(device, calls)
-            graph.launch(self.cuda.get_current_stream())
+            graph.launch(self.cupy.cuda.get_current_stream())
             return outputs
 
         return launch if graph is not None else None

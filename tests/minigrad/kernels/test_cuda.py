@@ -82,7 +82,7 @@ def test_a_recorded_function_gives_what_it_gives_when_it_is_run(function, is_rec
         for expected, out in zip(plain, recorded, strict=True):
             np.testing.assert_array_equal(out, expected)
     assert [graph is not function for graph in run.graphs.values()] == [is_recorded] * 2
-    assert pool_use("cuda")[1] >= run.pool.total_bytes() > 0
+    assert pool_use("cuda")[1] >= run.pool.total_bytes() >= is_recorded
 
 
 @pytest.mark.gpu
