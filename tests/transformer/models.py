@@ -9,7 +9,7 @@ import minigrad
 from minigrad import Tensor, nn
 
 from tests.transformer.decoding_models import random_sources
-from tests.transformer.tiny import LABELS, SOURCE, jitter, tiny_config, tiny_model
+from tests.transformer.tiny import LABELS, PAD, SOURCE, jitter, tiny_config, tiny_model
 from transformer import DecoderLayer, GroupedQueryAttention, LanguageModel, RotaryPositions, causal_mask
 
 TEXTS = np.array([[5, 3, 9, 7, 2], [8, 4, 2, 0, 0]])  # unequal lengths; 0 is padding
@@ -27,7 +27,7 @@ class Example:
     """
 
     model: Any
-    sides: tuple
+    sides: Any
     beside: Any = dict
 
     def loss(self, rows=slice(None), reduction="mean"):
@@ -51,7 +51,7 @@ def translating(change=lambda model: model, **options):
             with minigrad.no_grad(), nn.evaluating():
                 return {"memory": model.encode(SOURCES), "memory_mask": model.memory_mask(SOURCES)}
 
-        return Example(model, (SOURCE, LABELS), beside)
+        return Example(model, [np.where(ids == PAD, model.config.pad_id, ids) for ids in (SOURCE, LABELS)], beside)
 
     return make
 
