@@ -2,35 +2,30 @@
 
 import numpy as np
 
-import minigrad
 from minigrad import Tensor
 from minigrad.device import asarray_on, to_numpy
 
 from transformer import MultiHeadAttention, Transformer, TransformerConfig, causal_mask, padding_mask
 from transformer.interop import load_pytorch, to_pytorch
-from transformer.model import DecoderLayer, EncoderLayer
 
 
-def config(kind, options, sizes):
+def config(options, sizes):
     """The configuration that stands for PyTorch's constructor arguments."""
     return TransformerConfig(
         sizes["source_vocab_size"], sizes["target_vocab_size"], d_model=sizes["d_model"], num_heads=sizes["num_heads"],
         num_encoder_layers=options["num_layers"], num_decoder_layers=options["num_layers"], d_ff=sizes["d_ff"],
-        dropout=0.0, norm="pre" if options["norm_first"] else "post", final_norm=kind in ("transformer", "model"),
+        dropout=0.0, norm="pre" if options["norm_first"] else "post", final_norm=True,
         activation=options["activation"], positions="learned", max_length=sizes["max_length"], bias=options["bias"],
         norm_bias=options["bias"], output_bias=True, layer_norm_eps=options["eps"])
 
 
 def build(kind, options, sizes, dtype=np.float64, device="cpu"):
     """Our module of a kind."""
-    with minigrad.random.fork(1):
-        if kind == "attention":
-            module = MultiHeadAttention(sizes["d_model"], sizes["num_heads"], bias=options["bias"],
-                                        kdim=options.get("kdim"), vdim=options.get("vdim"))
-        else:
-            settings = config(kind, options, sizes)
-            layers = {"encoder_layer": EncoderLayer, "decoder_layer": DecoderLayer}
-            module = layers[kind](settings) if kind in layers else Transformer(settings)
+    if kind == "attention":
+        module = MultiHeadAttention(sizes["d_model"], sizes["num_heads"], bias=options["bias"],
+                                    kdim=options.get("kdim"), vdim=options.get("vdim"))
+    else:
+        module = Transformer(config(options, sizes))
     return module.to(device, dtype)
 
 
@@ -83,10 +78,6 @@ def outputs(kind, module, floats, source_ids, target_ids):
         past = asarray_on(device, np.tri(target.shape[1], floats["key"].shape[1], 1, dtype=bool))
         output, weights = module(target, floats["key"], floats["value"], padding & past, return_weights=True)
         return {"output": output, "weights": weights}
-    if kind == "encoder_layer":
-        return {"output": module(source, padding)}
-    if kind == "decoder_layer":
-        return {"output": module(target, source, causal, padding)}
     if kind == "transformer":
         memory = module.encoder.transform(source, padding)
         return {"output": module.decoder.transform(target, memory, causal, padding)}
