@@ -4,32 +4,15 @@ import json
 
 import pytest
 
-from transformer import Transformer, TransformerConfig
+from transformer import TransformerConfig
 
 
-def linear(inputs, outputs, bias=True):
-    return inputs * outputs + (outputs if bias else 0)
-
-
-def layers(d, d_ff, encoder, decoder, bias=True):
-    """The parameters of both stacks' layers: four projections an attention, two norm vectors a residual."""
-    attention = 4 * linear(d, d, bias)
-    feed_forward = linear(d, d_ff, bias) + linear(d_ff, d, bias)
-    norm = 2 * d
-    return encoder * (attention + feed_forward + 2 * norm) + decoder * (2 * attention + feed_forward + 3 * norm)
-
-
-def test_base_is_the_papers_base_model_and_the_others_follow_the_same_arithmetic():
+def test_base_is_the_papers_base_model():
     config = TransformerConfig.base(37_000, 37_000)
     assert config == TransformerConfig(
         37_000, 37_000, d_model=512, num_heads=8, d_ff=2048, num_encoder_layers=6, num_decoder_layers=6, dropout=0.1,
         norm="post", activation="relu", positions="sinusoidal", sinusoid_layout="interleaved", first_position=0,
         max_length=512, share_embeddings=True, tie_output=True)
-    few = TransformerConfig.base(50, 50, num_encoder_layers=1, num_decoder_layers=1)  # post-norm: no final norms
-    assert Transformer(few).num_parameters() == 50 * 512 + layers(512, 2048, 1, 1)
-    tiny, small = TransformerConfig.tiny(14, 31), TransformerConfig.small(14, 31, dropout=0.0, norm="post")
-    assert Transformer(tiny).num_parameters() == (14 + 31 + 31) * 64 + layers(64, 256, 2, 2) + 2 * 2 * 64
-    assert Transformer(small).num_parameters() == (14 + 31 + 31) * 256 + layers(256, 1024, 3, 3)
 
 
 @pytest.mark.parametrize(
