@@ -10,7 +10,7 @@ import transformer.cli.train
 from tests.transformer.commands import SMALL, call
 from tests.transformer.digits import PAIRS
 from transformer import TransformerConfig
-from transformer.data import build_tokenizers, get_task
+from transformer.data import build_tokenizers
 from transformer.training.loop import train
 from transformer.training.options import TrainingOptions
 
@@ -61,17 +61,3 @@ def begun(monkeypatch):
 
     monkeypatch.setattr(transformer.cli.train, "run_training", training)
     return calls
-
-
-@pytest.fixture(scope="session")
-def without_data(tmp_path_factory):
-    """A run like `small_run` of a program that does not say on what data. Nobody changes it."""
-    folder = tmp_path_factory.mktemp("own") / "run"
-    task = get_task("copy")
-    pairs = task.pairs("train", 60, seed=1)
-    tokenizers = build_tokenizers("words", *zip(*pairs, strict=True))
-    config = TransformerConfig.tiny(*(len(tokenizer.vocabulary) for tokenizer in tokenizers), d_model=8, num_heads=2,
-                                    num_encoder_layers=1, num_decoder_layers=1, d_ff=8)
-    options = TrainingOptions(steps=2, batch_tokens=100, schedule="constant")
-    train(folder, config, *tokenizers, pairs, task.pairs("valid", 5, seed=1), options, progress=False)
-    return folder
