@@ -83,7 +83,7 @@ def translating(change=lambda model: model, **options):
 def grouped(model):
     for layer in model.decoder.layers:
         layer.self_attention = GroupedQueryAttention(
-            8, 2, 1, dropout=model.config.dropout, rotary=RotaryPositions(100.0, "interleaved", 2))
+            8, 2, 1, dropout=model.config.dropout, rotary=RotaryPositions(100.0, "interleaved"))
         layer.cross_attention = GroupedQueryAttention(8, 2, 1, head_dim=6, bias=("query",))
     jitter(model)
     return model.to(dtype=np.float64)

@@ -9,7 +9,7 @@ import pytest
 import minigrad
 from minigrad import nn
 
-from tests.transformer.decoding_models import EOS, LETTERS, controlled, plain_beam
+from tests.transformer.decoding_models import EOS, LETTERS, after, plain_beam
 from tests.transformer.models import language_model
 from tests.transformer.test_beam import OPTIONS
 from tests.transformer.test_sampling import fits
@@ -39,20 +39,11 @@ class WithoutCache(nn.Module):
         return self.model(ids, memory)
 
 
-def following(model, prompt, continuations, **options):
-    """log P(token | ids), after the options, for continuations of one length."""
-    texts = [[*prompt, *ids] for ids in continuations]
-    with minigrad.no_grad(), nn.evaluating():
-        logits = model(texts).numpy()[:, -1]
-    return [controlled(row, ids, len(ids) - len(prompt), EOS, **options)
-            for row, ids in zip(logits, texts, strict=True)]
-
-
 def greedily(model, prompt, count, end=None, **options):
     """The ids with `end` and their log-probability, everything computed anew for each token."""
     ids, total = [], 0.0
     while len(ids) < count and ids[-1:] != [end]:
-        [row] = following(model, prompt, [ids], **options)
+        [row] = after(model, prompt, [ids], **options)
         total += row.max()
         ids.append(int(row.argmax()))
     return tuple(ids), pytest.approx(total, rel=1e-12)
@@ -89,7 +80,7 @@ def test_a_beam_finds_what_a_plain_beam_finds(size, options):
     alpha = own.pop("alpha", 0.6)
     found = generate(model, PROMPTS, 5, beam_size=size, end_id=EOS, never=NEVER, **options)
     for prompt, hypothesis in zip(PROMPTS, found, strict=True):
-        [(ids, score, finished)] = plain_beam(model, prompt, size, 1, 5, alpha, partial(following, **own))
+        [(ids, score, finished)] = plain_beam(model, prompt, size, 1, 5, alpha, partial(after, **own))
         assert (tuple(hypothesis.ids), hypothesis.finished) == (ids, finished)
         assert hypothesis.score == pytest.approx(score, rel=1e-10)
 
@@ -143,10 +134,10 @@ def test_draws_have_the_probabilities_of_the_model():
     model, draws = peaked(sharpness=0.5), 4000
     minigrad.manual_seed(3)
     found = generate(model, [[5, 3]] * draws, 2, temperature=1.0, end_id=EOS)
-    [firsts] = following(model, [5, 3], [[]])
+    [firsts] = after(model, [5, 3], [[]])
     expected = {(EOS,): firsts[EOS]}
     for first in set(range(11)) - {EOS}:
-        row = firsts[first] + following(model, [5, 3], [[first]])[0]
+        row = firsts[first] + after(model, [5, 3], [[first]])[0]
         expected |= {(first, second): row[second] for second in range(11)}
     counts = Counter(whole(h) for h in found)
     assert fits(np.array([counts[ids] for ids in expected]), np.exp(list(expected.values())))
