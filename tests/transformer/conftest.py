@@ -1,12 +1,14 @@
 """A small trained model, made once, that translates the sentences of `digits` without a mistake; what commands get."""
 
 import inspect
+import shutil
 import types
 from pathlib import Path
 
 import pytest
 
 import transformer.cli.train
+from tests.transformer import runs
 from tests.transformer.commands import SMALL, call
 from tests.transformer.digits import PAIRS
 from transformer import TransformerConfig
@@ -61,3 +63,17 @@ def begun(monkeypatch):
 
     monkeypatch.setattr(transformer.cli.train, "run_training", training)
     return calls
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory):
+    """A run of 6 updates with checkpoints after 4 and 6. Nobody changes it."""
+    out = tmp_path_factory.mktemp("runs") / "finished"
+    runs.run(out, steps=6, schedule="constant", keep=3)
+    return out
+
+
+@pytest.fixture
+def out(finished, tmp_path):
+    """A copy."""
+    return shutil.copytree(finished, tmp_path / "run")
