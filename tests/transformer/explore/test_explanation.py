@@ -127,11 +127,3 @@ def test_what_no_gradient_has_reached_is_not_explained():
         pass
     with pytest.raises(ValueError, match="no attention ran inside the trace block"):
         nothing.explanation().text()
-
-
-@pytest.mark.parametrize(("arguments", "error", "named"), [
-    ({"attention": "decoder.layers.7"}, ValueError, "decoder.layers.7"), ({"head": 2}, IndexError, "head 2"),
-    ({"step": "dZ"}, ValueError, "dZ")])
-def test_wrong_use(t, arguments, error, named):
-    with pytest.raises(error, match=re.escape(named)):
-        Explanation(t, "").text(**arguments)

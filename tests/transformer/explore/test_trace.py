@@ -50,20 +50,6 @@ def test_a_traced_run_has_the_numbers_of_an_untraced_one():
 # ------------------------------------------------------------------ which attention it is
 
 
-def test_several_calls_are_kept_apart():
-    model = made(dropout=0.0)
-
-    def both():
-        model.loss(SOURCE, LABELS)
-        return model.loss(SOURCE[:1], LABELS[:1])
-
-    with trace(model) as t:
-        both().backward()
-    assert [call.batch_size for call in t.calls(ENCODER)] == [2, 1]
-    assert t[ENCODER] is t.calls(ENCODER)[1]
-    assert_differences(t, both, ENCODER, "values")
-
-
 class Twice(nn.Module):
     """Two calls in one module, around one of another, after one that fails."""
 
