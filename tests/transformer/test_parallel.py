@@ -174,6 +174,19 @@ def test_an_exception_in_a_shard_changes_no_gradient(number, error, monkeypatch)
     assert_same(gradients(model), {name: 2 * value for name, value in before.items()}, tolerance=1e-13)
 
 
+def test_a_failing_hook_changes_no_gradient():
+    model = tiny_model()
+    _, before = computed(model, 2)
+
+    def hook(gradient):
+        raise Trouble
+
+    *_, last = model.parameters()
+    with last.register_hook(hook), ParallelGradients(model, 2) as compute, pytest.raises(Trouble):
+        compute(SOURCE, LABELS, 0.1, TOKENS)
+    assert_same(gradients(model), before, tolerance=0)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_block_keeps_products_to_one_thread_and_leaves_everything_as_before(threads):
     def state():
