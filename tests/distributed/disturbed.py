@@ -4,15 +4,21 @@ RANKS are numbers with commas between them, or ``all``. FAULT is a function belo
 after the update STEP, or before the command begins. ``{rank}`` in an argument is the number of the rank.
 """
 
+import contextlib
 import functools
 import os
 import signal
 import sys
 
+from minigrad.device import array_module
+
+from tests.strict_cupy import cupy, special
 from transformer.cli import main, sources
 from transformer.distributed import launch
-from transformer.training import loop
+from transformer.training import loop, threads, trainer
 from transformer.training.trainer import Trainer
+
+OPEN = contextlib.ExitStack()  # until the process ends
 
 
 def lose_memory(trainer):
@@ -48,6 +54,21 @@ def impatience(_):
 
 def nothing(_):
     pass
+
+
+def in_small_buckets(_):
+    trainer.ParallelGradients = functools.partial(trainer.ParallelGradients, bucket_bytes=500)
+
+
+def on_gpus(_):
+    """The stand-in for CuPy computes."""
+    in_small_buckets(_)
+    OPEN.enter_context(array_module(cupy, special))
+
+
+def in_threads(_):
+    """However small the model."""
+    threads.SMALL, threads.SHARD_TOKENS = 0, 1
 
 
 def stop_early(_):

@@ -1,6 +1,6 @@
 """The exchange of gradients gives every rank the bits of one process, whatever comes when and where.
 
-The ranks are threads here, and what they send is slow at random. test_ranks_on_a_gpu.py has the messages of a real MPI.
+The ranks are threads here, and what they send is slow at random. test_training.py has the messages of a real MPI.
 """
 
 import threading

@@ -7,21 +7,37 @@ import pytest
 from tests.distributed.mpirun import ROOT, mpirun
 from tests.distributed.trainings import OPTIONS, disturbed, on_one, on_ranks
 from tests.transformer.runs import contents
+from transformer.distributed import launch
 
 pytestmark = pytest.mark.usefixtures("mpi")
 
 
-@pytest.mark.parametrize(("ranks", "options"), [
-    (2, ["--shards", "2"]),
-    pytest.param(3, ["--accumulate", "2", "--keep", "2"], marks=pytest.mark.slow),
-    pytest.param(4, ["--shards", "8", "--batch-tokens", "30"], marks=pytest.mark.slow),  # fewer sentences than shards
-    pytest.param(2, ["--shards", "1"], marks=pytest.mark.slow),
-    pytest.param(4, ["--metric", "bleu", "--tokens", "bpe", "--vocab-size", "270"], marks=pytest.mark.slow),
+@pytest.mark.parametrize(("ranks", "where", "options"), [
+    (2, "in_small_buckets", ["--shards", "2"]),
+    (2, "on_gpus", ["--shards", "3", "--device", "cuda"]),
+    pytest.param(4, "on_gpus", ["--shards", "7", "--device", "cuda"], marks=pytest.mark.slow),  # two GPUs
+    pytest.param(2, "in_threads", ["--threads", "2"], marks=pytest.mark.slow),
+    pytest.param(3, "nothing", ["--accumulate", "2", "--keep", "2"], marks=pytest.mark.slow),
+    pytest.param(4, "nothing", ["--shards", "8", "--batch-tokens", "30"], marks=pytest.mark.slow),  # fewer sentences
+    pytest.param(2, "nothing", ["--shards", "1"], marks=pytest.mark.slow),
+    pytest.param(4, "nothing", ["--metric", "bleu", "--tokens", "bpe", "--vocab-size", "270"], marks=pytest.mark.slow),
 ], ids=str)
-def test_ranks_train_as_one_process(ranks, options, tmp_path):
-    on_one("train", *OPTIONS, *options, "--out", tmp_path / "one")
-    on_ranks(ranks, "train", *OPTIONS, *options, "--out", tmp_path / "ranks")
-    assert contents(tmp_path / "ranks") == contents(tmp_path / "one")
+def test_ranks_train_as_one_process(ranks, where, options, tmp_path):
+    """The stand-in for CuPy has two GPUs, which the ranks take in turn."""
+    for number in (1, ranks):
+        status, lines = disturbed(number, "all", where, "train", *OPTIONS, *options, "--out", tmp_path / str(number))
+        assert status == 0, lines
+    assert contents(tmp_path / str(ranks)) == contents(tmp_path / "1")
+
+
+def test_ranks_of_a_host_take_its_gpus_in_turn(stand_in, monkeypatch):
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "4")
+    taken = []
+    for local in range(4):
+        monkeypatch.setenv("OMPI_COMM_WORLD_LOCAL_RANK", str(local))
+        taken.append(launch.own_device("cuda"))
+    assert taken == ["cuda:0", "cuda:1"] * 2
+    assert (launch.own_device("cuda:1"), launch.own_device("cpu")) == ("cuda:1", "cpu")
 
 
 @pytest.mark.slow

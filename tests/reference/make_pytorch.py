@@ -26,10 +26,7 @@ POST_GELU = {"norm_first": False, "activation": "gelu", "bias": False, "eps": 1e
 # Case -> (what kind of module, where its weights are in the whole model's, its options).
 CASES = {
     "attention": ("attention", "transformer.decoder.layers.0.multihead_attn.", {}),
-    "attention_no_bias": ("attention", "transformer.decoder.layers.1.self_attn.", {"bias": False}),
     "attention_wide": ("attention", "wide.", WIDE),
-    "encoder_layer": ("encoder_layer", "transformer.encoder.layers.1.", {}),
-    "decoder_layer": ("decoder_layer", "transformer.decoder.layers.1.", PRE_GELU),
     "post_relu": ("transformer", "transformer.", {}),
     "post_gelu_no_bias": ("transformer", "transformer.", POST_GELU),
     "pre_gelu_no_bias": ("transformer", "transformer.", PRE_GELU),
@@ -68,10 +65,6 @@ def build(kind, options):
         return nn.MultiheadAttention(width, heads, bias=bias, batch_first=True, dtype=dtype, **widths)
     same = {"dim_feedforward": SIZES["d_ff"], "dropout": 0.0, "activation": options["activation"], "bias": bias,
             "layer_norm_eps": options["eps"], "norm_first": options["norm_first"], "batch_first": True, "dtype": dtype}
-    if kind == "encoder_layer":
-        return nn.TransformerEncoderLayer(width, heads, **same)
-    if kind == "decoder_layer":
-        return nn.TransformerDecoderLayer(width, heads, **same)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="enable_nested_tensor is True")  # a fast path that is not taken here
         transformer = nn.Transformer(width, heads, options["num_layers"], options["num_layers"], **same)
@@ -90,10 +83,6 @@ def measure(kind, module, inputs):
         allowed = torch.tensor(np.tri(q.shape[1], k.shape[1], 1, dtype=bool))
         outputs["output"], outputs["weights"] = module(
             q, k, v, key_padding_mask=~source_real, attn_mask=~allowed, average_attn_weights=False)
-    elif kind == "encoder_layer":
-        outputs["output"] = module(floats["source"], src_key_padding_mask=~source_real)
-    elif kind == "decoder_layer":
-        outputs["output"] = module(floats["target"], floats["source"], **decoding)
     elif kind == "transformer":
         outputs["output"] = module(floats["source"], floats["target"], src_key_padding_mask=~source_real, **decoding)
     else:

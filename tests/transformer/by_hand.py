@@ -1,17 +1,12 @@
-"""The forward pass of the Transformer in plain NumPy, for one sentence pair: no batch, no masks, no engine."""
+"""The forward pass of the Transformer for one sentence pair, of functions of arrays: no batch, no modules, no masks."""
 
 import math
 
 import numpy as np
 
-from transformer.model import sinusoid
+from minigrad import functional as F
 
-ACTIVATIONS = {
-    "relu": lambda x: max(x, 0.0),
-    "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
-    "gelu_tanh": lambda x: x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-    "silu": lambda x: x / (1 + math.exp(-x)),
-}
+from transformer.model import sinusoid
 
 
 class ByHand:
@@ -24,25 +19,19 @@ class ByHand:
         return x @ self.state[f"{name}.weight"].T + self.state.get(f"{name}.bias", 0.0)
 
     def norm(self, name, x):
-        x = x - x.mean(axis=1, keepdims=True)
-        x = x / np.sqrt((x**2).mean(axis=1, keepdims=True) + self.config.layer_norm_eps)
-        return x * self.state[f"{name}.weight"] + self.state[f"{name}.bias"]
+        return F.layer_norm(x, self.state[f"{name}.weight"], self.state[f"{name}.bias"], self.config.layer_norm_eps)
 
     def attention(self, name, x, y, causal):
         size = self.config.d_model // self.config.num_heads
         q, k, v = self.linear(f"{name}.query", x), self.linear(f"{name}.key", y), self.linear(f"{name}.value", y)
-        out = np.zeros_like(x)
-        for start in range(0, self.config.d_model, size):
-            head = slice(start, start + size)
-            for t in range(len(x)):
-                seen = slice(0, t + 1 if causal else len(y))
-                e = np.exp(k[seen, head] @ q[t, head] / math.sqrt(size))
-                out[t, head] = e @ v[seen, head] / e.sum()
-        return self.linear(f"{name}.output", out)
+        heads = [slice(start, start + size) for start in range(0, self.config.d_model, size)]
+        out = [F.scaled_dot_product_attention(q[:, h], k[:, h], v[:, h], is_causal=causal) for h in heads]
+        return self.linear(f"{name}.output", np.hstack(out))
 
     def feed_forward(self, name, x):
-        inner = np.vectorize(ACTIVATIONS[self.config.activation])(self.linear(f"{name}.inner", x))
-        return self.linear(f"{name}.outer", inner)
+        activation, *approximate = self.config.activation.split("_")
+        inner = self.linear(f"{name}.inner", x)
+        return self.linear(f"{name}.outer", getattr(F, activation)(inner, *approximate))
 
     def residual(self, name, x, sublayer):
         if self.config.norm == "pre":

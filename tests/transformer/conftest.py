@@ -1,16 +1,18 @@
 """A small trained model, made once, that translates the sentences of `digits` without a mistake; what commands get."""
 
 import inspect
+import shutil
 import types
 from pathlib import Path
 
 import pytest
 
 import transformer.cli.train
+from tests.transformer import runs
 from tests.transformer.commands import SMALL, call
 from tests.transformer.digits import PAIRS
 from transformer import TransformerConfig
-from transformer.data import build_tokenizers, get_task
+from transformer.data import build_tokenizers
 from transformer.training.loop import train
 from transformer.training.options import TrainingOptions
 
@@ -64,14 +66,14 @@ def begun(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def without_data(tmp_path_factory):
-    """A run like `small_run` of a program that does not say on what data. Nobody changes it."""
-    folder = tmp_path_factory.mktemp("own") / "run"
-    task = get_task("copy")
-    pairs = task.pairs("train", 60, seed=1)
-    tokenizers = build_tokenizers("words", *zip(*pairs, strict=True))
-    config = TransformerConfig.tiny(*(len(tokenizer.vocabulary) for tokenizer in tokenizers), d_model=8, num_heads=2,
-                                    num_encoder_layers=1, num_decoder_layers=1, d_ff=8)
-    options = TrainingOptions(steps=2, batch_tokens=100, schedule="constant")
-    train(folder, config, *tokenizers, pairs, task.pairs("valid", 5, seed=1), options, progress=False)
-    return folder
+def finished(tmp_path_factory):
+    """A run of 6 updates with checkpoints after 4 and 6. Nobody changes it."""
+    out = tmp_path_factory.mktemp("runs") / "finished"
+    runs.run(out, steps=6, schedule="constant", keep=3)
+    return out
+
+
+@pytest.fixture
+def out(finished, tmp_path):
+    """A copy."""
+    return shutil.copytree(finished, tmp_path / "run")

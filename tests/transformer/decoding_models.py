@@ -66,10 +66,16 @@ def controlled(logits, ids, added, end, prefix=(), min_length=0, repetition_pena
 
 def following(model, source, prefixes, **options):
     """log P(token | prefix, source), after the options, for prefixes of one length: a row (V,) for each."""
+    sources = np.repeat(trimmed(source), len(prefixes), axis=0)
+    return after(lambda texts: model(sources, [[BOS, *ids] for ids in texts]), [], prefixes, **options)
+
+
+def after(logits, prompt, continuations, **options):
+    """log P(token | ids), after the options, for continuations of one length, from the `logits` of whole texts."""
+    texts = [[*prompt, *ids] for ids in continuations]
     with minigrad.no_grad(), nn.evaluating():
-        logits = model(np.repeat(trimmed(source), len(prefixes), axis=0), [[BOS, *ids] for ids in prefixes])
-    return [controlled(row, ids, len(ids), EOS, **options)
-            for row, ids in zip(logits.numpy()[:, -1], prefixes, strict=True)]
+        rows = logits(texts).numpy()[:, -1]
+    return [controlled(row, ids, len(ids) - len(prompt), EOS, **options) for row, ids in zip(rows, texts, strict=True)]
 
 
 def normalised(log_probability: float, tokens: int, alpha: float) -> float:

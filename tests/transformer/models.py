@@ -7,9 +7,10 @@ import numpy as np
 
 import minigrad
 from minigrad import Tensor, nn
+from minigrad.func import functional_call
 
 from tests.transformer.decoding_models import random_sources
-from tests.transformer.tiny import LABELS, SOURCE, jitter, tiny_config, tiny_model
+from tests.transformer.tiny import LABELS, PAD, SOURCE, jitter, tiny_config, tiny_model
 from transformer import DecoderLayer, GroupedQueryAttention, LanguageModel, RotaryPositions, causal_mask
 
 TEXTS = np.array([[5, 3, 9, 7, 2], [8, 4, 2, 0, 0]])  # unequal lengths; 0 is padding
@@ -27,20 +28,43 @@ class Example:
     """
 
     model: Any
-    sides: tuple
+    sides: Any
     beside: Any = dict
 
     def loss(self, rows=slice(None), reduction="mean"):
         """The label-smoothed loss of some of the texts, without the columns that are padding in all of them."""
         pad, memory = getattr(self.model, "config", self.model).pad_id, getattr(self.model, "cross_attention", False)
         trimmed = [ids[rows][:, :1 + np.flatnonzero((ids[rows] != pad).any(axis=0)).max()] for ids in self.sides]
-        more = {"memory": MEMORY.to(next(self.model.parameters()).device)[:2][rows]} if memory else {}
+        more = {"memory": self.beside()["memory"][:2][rows]} if memory else {}
         return self.model.loss(*trimmed, label_smoothing=0.1, reduction=reduction, **more)
+
+    def along(self):
+        """The loss as a function of steps along two random directions of each parameter, and these steps, all 0."""
+        named, rng = dict(self.model.named_parameters()), np.random.default_rng(5)
+        steps = [Tensor(np.zeros(2), device=p.device, requires_grad=True) for p in named.values()]
+        ways = [Tensor(rng.standard_normal((2, p.numpy().size)), device=p.device) for p in named.values()]
+
+        def loss(*steps):
+            return functional_call(Loss(self), {f"model.{name}": p + (step @ way).reshape(p.shape) for (
+                name, p), step, way in zip(named.items(), steps, ways, strict=True)})
+
+        return loss, steps
 
     @property
     def forward(self):
         """Ids and what is beside → the logits of each token, with ``cache=…`` those of the new ones."""
         return getattr(self.model, "decode", self.model)
+
+
+class Loss(nn.Module):
+    """The loss of an example as what a module computes."""
+
+    def __init__(self, example):
+        super().__init__()
+        self.model, self.example = example.model, example
+
+    def forward(self):
+        return self.example.loss()
 
 
 def translating(change=lambda model: model, **options):
@@ -51,14 +75,15 @@ def translating(change=lambda model: model, **options):
             with minigrad.no_grad(), nn.evaluating():
                 return {"memory": model.encode(SOURCES), "memory_mask": model.memory_mask(SOURCES)}
 
-        return Example(model, (SOURCE, LABELS), beside)
+        return Example(model, [np.where(ids == PAD, model.config.pad_id, ids) for ids in (SOURCE, LABELS)], beside)
 
     return make
 
 
 def grouped(model):
     for layer in model.decoder.layers:
-        layer.self_attention = GroupedQueryAttention(8, 2, 1, dropout=model.config.dropout, rotary=RotaryPositions())
+        layer.self_attention = GroupedQueryAttention(
+            8, 2, 1, dropout=model.config.dropout, rotary=RotaryPositions(100.0, "interleaved"))
         layer.cross_attention = GroupedQueryAttention(8, 2, 1, head_dim=6, bias=("query",))
     jitter(model)
     return model.to(dtype=np.float64)

@@ -1,12 +1,13 @@
-"""Attention and grouped-query attention by the dense formula; their gradients are in test_models.py."""
+"""Attention and grouped-query attention by definition; their gradients are in test_models.py."""
 
 import numpy as np
 import pytest
 
 import minigrad
 from minigrad import Tensor
+from minigrad import functional as F
+from minigrad.functional.attention import join_heads, split_heads
 
-from tests.transformer.test_rotary import by_complex_numbers
 from tests.transformer.tiny import jitter
 from transformer import GroupedQueryAttention, MultiHeadAttention, RotaryPositions, causal_mask, padding_mask
 
@@ -34,53 +35,24 @@ def inputs(device="cpu"):
             for length in (QUERIES, KEYS, KEYS)]
 
 
-def projected(linear, x):
-    y = x @ linear.weight.numpy().T
-    return y if linear.bias is None else y + linear.bias.numpy()
-
-
-def by_hand(module, query, key, value, mask):
-    """Head by head, for each sentence and query, of NumPy arrays."""
-    queries, keys, values = (projected(linear, x) for linear, x in (
+def by_definition(module, query, key, value):
+    """With a copy of the shared keys and values for each head of queries."""
+    q, k, v = (split_heads(linear(x), linear.weight.shape[0] // module.head_dim) for linear, x in (
         (module.query, query), (module.key, key), (module.value, value)))
-    dim, shared, rotary = module.head_dim, module.num_heads // module.num_kv_heads, module.rotary
-    contexts = np.zeros(queries.shape)
-    for b, h in np.ndindex(len(query), module.num_heads):
-        mine, theirs = slice(h * dim, (h + 1) * dim), slice(h // shared * dim, (h // shared + 1) * dim)
-        q, k = queries[b, :, mine], keys[b, :, theirs]
-        if rotary is not None:
-            turn = rotary.base, rotary.layout, rotary.features or dim
-            q = by_complex_numbers(q, np.arange(len(k) - len(q), len(k)), *turn)
-            k = by_complex_numbers(k, np.arange(len(k)), *turn)
-        for t in range(len(q)):
-            scores = np.where(mask[b, 0, t], np.exp(k @ q[t] / np.sqrt(dim)), 0)
-            contexts[b, t, mine] = scores / scores.sum() @ values[b, :, theirs]
-    return projected(module.output, contexts)
+    if module.rotary is not None:
+        q, k = module.rotary(q, KEYS - QUERIES), module.rotary(k, 0)
+    k, v = (x[:, np.arange(HEADS) // (HEADS // module.num_kv_heads)] for x in (k, v))
+    return module.output(join_heads(F.scaled_dot_product_attention(q, k, v, MASK)))
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_the_formula(options, device):
-    module = made(device, **options)
+def test_the_definition(options, device):
+    module = made(**options)
     named = {"bias": True, **options}["bias"]
     assert [name for name in ("query", "key", "value", "output") if getattr(module, name).bias is not None] == [
         name for name in ("query", "key", "value", "output") if named is True or (named and name in named)]
-    expected = by_hand(module.to("cpu"), *(x.numpy() for x in inputs()), MASK)
-    module.to(device)
-    np.testing.assert_allclose(module(*inputs(device), MASK).numpy(), expected, rtol=0, atol=1e-12)
-
-
-def test_asking_for_the_weights_changes_nothing_but_the_last_bits_and_gives_weights_before_dropout():
-    with minigrad.random.fork(1):
-        module = MultiHeadAttention(FEATURES, HEADS, 0.5).to(dtype=np.float64)
-    with minigrad.random.fork(2):
-        plain = module(*inputs(), MASK)
-    with minigrad.random.fork(2):
-        out, weights = module(*inputs(), MASK, return_weights=True)
-    np.testing.assert_allclose(out.numpy(), plain.numpy(), rtol=0, atol=1e-14)
-    assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
-    np.testing.assert_allclose(weights.numpy().sum(axis=-1), 1, rtol=0, atol=1e-14)
-    assert (weights.numpy()[np.broadcast_to(~MASK, weights.shape)] == 0).all()
-    np.testing.assert_array_equal(weights.numpy(), module.eval()(*inputs(), MASK, return_weights=True)[1].numpy())
+    expected = by_definition(module, *inputs()).numpy()
+    np.testing.assert_allclose(module.to(device)(*inputs(device), MASK).numpy(), expected, rtol=0, atol=1e-12)
 
 
 def test_weights_are_dropped_as_in_multi_head_attention():

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad import nn
 
-from tests.transformer.decoding_models import EOS, LETTERS, controlled, plain_beam
+from tests.transformer.decoding_models import EOS, LETTERS, after, plain_beam
 from tests.transformer.models import language_model
 from tests.transformer.test_beam import OPTIONS
 from tests.transformer.test_sampling import fits
@@ -28,31 +27,11 @@ def peaked(sharpness=6.0, **options):
     return model
 
 
-class WithoutCache(nn.Module):
-    """The same function, by a forward that no cache can serve."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def forward(self, ids, memory=None):
-        return self.model(ids, memory)
-
-
-def following(model, prompt, continuations, **options):
-    """log P(token | ids), after the options, for continuations of one length."""
-    texts = [[*prompt, *ids] for ids in continuations]
-    with minigrad.no_grad(), nn.evaluating():
-        logits = model(texts).numpy()[:, -1]
-    return [controlled(row, ids, len(ids) - len(prompt), EOS, **options)
-            for row, ids in zip(logits, texts, strict=True)]
-
-
 def greedily(model, prompt, count, end=None, **options):
     """The ids with `end` and their log-probability, everything computed anew for each token."""
     ids, total = [], 0.0
     while len(ids) < count and ids[-1:] != [end]:
-        [row] = following(model, prompt, [ids], **options)
+        [row] = after(model, prompt, [ids], **options)
         total += row.max()
         ids.append(int(row.argmax()))
     return tuple(ids), pytest.approx(total, rel=1e-12)
@@ -68,17 +47,16 @@ def whole(hypothesis, end=EOS):
 @pytest.mark.parametrize(("options", "end"), [({}, None), ({}, 6), *(
     (options, EOS) for options in OPTIONS if not {"prefix", "alpha"} & options.keys()
     and options != {"no_repeat_ngram_size": 1})], ids=str)
-@pytest.mark.parametrize("change", [lambda model: model, WithoutCache], ids=["cached", "computed anew"])
-def test_the_most_probable_token_follows(change, options, end, device):
+def test_the_most_probable_token_follows(options, end, device):
     """In batches of prompts of unequal lengths, each as it would be alone; a prompt counts as text."""
     model = peaked(sharpness=2.0)
     expected = [greedily(model, prompt, 12, end, **options) for prompt in PROMPTS]
     model.to(device)
     for choice in ({}, {"top_k": 1}):
-        found = generate(change(model), PROMPTS, 12, end_id=end, **choice, **options)
+        found = generate(model, PROMPTS, 12, end_id=end, **choice, **options)
         assert [(whole(h, end), h.log_probability) for h in found] == expected
         assert [h.score for h in found] == [h.log_probability for h in found]
-    assert [[*stream(change(model), prompt, 12, end_id=end, **options)] for prompt in PROMPTS] == [h.ids for h in found]
+    assert [[*stream(model, prompt, 12, end_id=end, **options)] for prompt in PROMPTS] == [h.ids for h in found]
 
 
 @pytest.mark.parametrize("options", [{}, {"alpha": 0.0}, {"min_length": 3}, {"no_repeat_ngram_size": 3}], ids=str)
@@ -89,31 +67,30 @@ def test_a_beam_finds_what_a_plain_beam_finds(size, options):
     alpha = own.pop("alpha", 0.6)
     found = generate(model, PROMPTS, 5, beam_size=size, end_id=EOS, never=NEVER, **options)
     for prompt, hypothesis in zip(PROMPTS, found, strict=True):
-        [(ids, score, finished)] = plain_beam(model, prompt, size, 1, 5, alpha, partial(following, **own))
+        [(ids, score, finished)] = plain_beam(model, prompt, size, 1, 5, alpha, partial(after, **own))
         assert (tuple(hypothesis.ids), hypothesis.finished) == (ids, finished)
         assert hypothesis.score == pytest.approx(score, rel=1e-10)
 
 
 @pytest.mark.parametrize("more", [{}, {"positions": "rotary", "num_kv_heads": 1}, {"cross_attention": True}], ids=str)
 @pytest.mark.parametrize("options", [{}, {"beam_size": 3}, {"temperature": 1.0}], ids=str)
-def test_each_prompt_is_continued_as_alone_with_and_without_a_cache(options, more, device):
+def test_each_prompt_is_continued_as_alone(options, more, device):
     """In batches that prompts leave at different times, each with a memory of its own."""
     model = peaked(sharpness=1.5, **more).to(device)
     memory = minigrad.Tensor(np.random.default_rng(3).normal(size=(8, 5, 8)) * 3, device=device)
 
-    def found(each, rows):
+    def found(rows):
         own = {"memory": memory[np.array(rows)]} if "cross_attention" in more else {}
         with minigrad.random.fork(2):
-            return [whole(h) for h in generate(each, [(PROMPTS[::2] + PROMPTS)[row] for row in rows], 15, end_id=EOS,
+            return [whole(h) for h in generate(model, [(PROMPTS[::2] + PROMPTS)[row] for row in rows], 15, end_id=EOS,
                                                **own, **options)]
 
-    together = found(model, range(8))
+    together = found(range(8))
     assert len({len(ids) for ids in together}) > 1 or not (options or more)
-    assert together == found(WithoutCache(model), range(8))
     if "temperature" in options:  # a seed repeats the draws, and those of the first rows do not depend on the others
-        assert together[:3] == found(model, range(3))
+        assert together[:3] == found(range(3))
     else:
-        assert together == [ids for row in range(8) for ids in found(model, [row])]
+        assert together == [ids for row in range(8) for ids in found([row])]
 
 
 def test_an_array_of_prompts_and_threads_make_no_difference():
@@ -143,10 +120,10 @@ def test_draws_have_the_probabilities_of_the_model():
     model, draws = peaked(sharpness=0.5), 4000
     minigrad.manual_seed(3)
     found = generate(model, [[5, 3]] * draws, 2, temperature=1.0, end_id=EOS)
-    [firsts] = following(model, [5, 3], [[]])
+    [firsts] = after(model, [5, 3], [[]])
     expected = {(EOS,): firsts[EOS]}
     for first in set(range(11)) - {EOS}:
-        row = firsts[first] + following(model, [5, 3], [[first]])[0]
+        row = firsts[first] + after(model, [5, 3], [[first]])[0]
         expected |= {(first, second): row[second] for second in range(11)}
     counts = Counter(whole(h) for h in found)
     assert fits(np.array([counts[ids] for ids in expected]), np.exp(list(expected.values())))

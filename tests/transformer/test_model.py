@@ -7,8 +7,20 @@ import pytest
 
 import minigrad
 from minigrad import Tensor, nn
+from minigrad import functional as F
 
-from tests.transformer.tiny import BOS, EOS, LABELS, PAD, SOURCE, VOCABULARY, backward, tiny_config, tiny_model
+from tests.transformer.tiny import (
+    BOS,
+    EOS,
+    LABELS,
+    PAD,
+    SOURCE,
+    VOCABULARY,
+    assert_same,
+    backward,
+    tiny_config,
+    tiny_model,
+)
 from transformer import Transformer, TransformerConfig, shift_right
 
 # ------------------------------------------------------------------ the loss
@@ -18,17 +30,10 @@ from transformer import Transformer, TransformerConfig, shift_right
 def test_the_loss_is_the_smoothed_cross_entropy_over_the_number_of_real_tokens(smoothing, fused):
     model = tiny_model()
     with minigrad.fused(fused):
-        logits = model(SOURCE, shift_right(LABELS, BOS)).numpy()
-        total, count = 0.0, 0
-        for b, t in np.ndindex(LABELS.shape):
-            if LABELS[b, t] != PAD:
-                log_probabilities = logits[b, t] - math.log(np.exp(logits[b, t]).sum())
-                wanted = np.full(VOCABULARY, smoothing / VOCABULARY)
-                wanted[LABELS[b, t]] += 1 - smoothing
-                total, count = total - wanted @ log_probabilities, count + 1
-        assert count == 7
-        assert model.loss(SOURCE, LABELS, smoothing).item() == pytest.approx(total / count, rel=1e-13)
-        assert model.loss(SOURCE, LABELS, smoothing, reduction="sum").item() == pytest.approx(total, rel=1e-13)
+        logits, real = model(SOURCE, shift_right(LABELS, BOS)), LABELS != PAD
+        expected = F.cross_entropy(logits[real], LABELS[real], label_smoothing=smoothing).item()
+        assert model.loss(SOURCE, LABELS, smoothing).item() == pytest.approx(expected, rel=1e-13)
+        assert model.loss(SOURCE, LABELS, smoothing, "sum").item() == pytest.approx(7 * expected, rel=1e-13)
 
 
 def test_shift_right_puts_the_beginning_first_and_drops_the_last():
@@ -106,6 +111,28 @@ def test_empty_sequences_and_batches_are_no_trouble(sizes):
             gradients = backward(model, lambda: model.loss(source, labels, 0.1))
             assert (model.loss(source, labels, 0.1).item() > 0) == (labels.size > 0)
         assert all(np.isfinite(gradient).all() for gradient in gradients.values())
+
+
+@pytest.mark.parametrize(("norm", "fused"), [("pre", True), ("post", False)],
+                         ids=["pre-norm, fused", "post-norm, by steps"])
+def test_sentences_that_are_all_padding_give_no_nan_and_change_no_others(norm, fused, device):
+    model = tiny_model(device=device, norm=norm, dropout=0.0)
+    source = np.concatenate([SOURCE, np.full((1, 5), PAD)])
+    labels = np.concatenate([LABELS, np.full((1, 4), PAD)])
+    with minigrad.fused(fused):
+        logits = model(source, shift_right(labels, BOS)).numpy()
+        assert np.isfinite(logits).all()
+        gradients = backward(model, lambda: model.loss(source, labels, 0.1))
+        assert_same(gradients, backward(model, lambda: model.loss(SOURCE, LABELS, 0.1)))
+
+        empty_source = np.array([[PAD] * 5, SOURCE[1]])  # no source, but something to say
+        gradients = backward(model, lambda: model.loss(empty_source, LABELS, 0.1))
+        assert all(np.isfinite(gradient).all() for gradient in gradients.values())
+
+        nothing = model.loss(source[2:], labels[2:], 0.1)
+        assert nothing.item() == 0
+        gradients = backward(model, lambda: model.loss(source[2:], labels[2:], 0.1))
+        assert all((gradient == 0).all() for gradient in gradients.values())
 
 
 def test_a_model_that_is_not_drawn_is_loaded():

@@ -9,7 +9,6 @@ import pytest
 import minigrad
 from minigrad import Tensor
 from minigrad.engine.node import Node
-from minigrad.func import checkpoint
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer.model import EncoderLayer, TransformerConfig
@@ -95,8 +94,3 @@ def test_the_tape_keeps_of_an_encoder_layer_what_its_gradient_needs_and_no_more(
         booleans = {"of A": WEIGHTS, "of the two sublayers": 2 * TOKENS * D, "of ReLU's output": TOKENS * FF}
     minimum = 4 * sum(floats.values()) + sum(booleans.values())
     assert minimum <= array_bytes_of(lambda: layer(x)) <= minimum + 256
-
-
-def test_a_checkpointed_layer_keeps_its_output_alone():
-    layer, x = encoder_layer(0.1)
-    assert 4 * TOKENS * D <= array_bytes_of(lambda: checkpoint(layer, x)) <= 4 * TOKENS * D + 256

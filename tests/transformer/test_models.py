@@ -6,9 +6,7 @@ import pytest
 import minigrad
 from minigrad import nn, no_grad
 
-from tests.conftest import DEVICES
 from tests.transformer.by_hand import ByHand
-from tests.transformer.differences import check_gradients, check_hessian_vector_product, directions, one_direction
 from tests.transformer.models import IDS, MODELS, TRANSLATING, captions, translating
 from tests.transformer.tiny import BOS, LABELS, PAD, SOURCE, VOCABULARY, assert_same, backward
 from transformer import shift_right
@@ -37,21 +35,8 @@ def test_every_sentence_of_a_padded_batch_has_the_logits_of_the_formula(make, de
 
 @every_model
 def test_the_loss_has_the_gradient_of_finite_differences(make):
-    """Two texts of unequal lengths, padding and causal masks, label smoothing, dropout with the same masks each time.
-
-    Along the gradient's largest entry, and along random signs everywhere.
-    """
-    example = make(dropout=0.2)
-    check_gradients(example.loss, dict(example.model.named_parameters()),
-                    lambda gradient, rng: directions(gradient, rng, entries=0, dense=1))
-
-
-@pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
-def test_on_every_device(device):
-    """Of the encoder's parameters, whose gradients have come through everything else."""
-    example = MODELS["post-norm, gelu, three-way tied"](device, dropout=0.2)
-    check_gradients(example.loss, {name: p for name, p in example.model.named_parameters() if "encoder" in name},
-                    one_direction)
+    """Two texts of unequal lengths, padding and causal masks, label smoothing, dropout with frozen masks."""
+    minigrad.gradcheck(*make(dropout=0.2).along(), atol=1e-8)
 
 
 @every_model
@@ -66,10 +51,9 @@ def test_fused_and_step_by_step_agree_in_value_and_all_gradients(make):
 @pytest.mark.parametrize(("name", "fused"), [
     ("as GPT-2", True), ("as Llama", False), ("post-norm with final norms, output bias, no other bias, halves from 1",
                                               False)])
-def test_hessian_vector_product_of_the_whole_loss(name, fused, device):
-    example = MODELS[name](device, dropout=0.2)
+def test_second_derivatives_of_the_whole_loss(name, fused, device):
     with minigrad.fused(fused):
-        check_hessian_vector_product(example.loss, dict(example.model.named_parameters()))
+        minigrad.gradgradcheck(*MODELS[name](device, dropout=0.2).along())
 
 
 # --- What no model sees ---------------------------------------------------------------------------

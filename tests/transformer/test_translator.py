@@ -133,9 +133,7 @@ def test_evaluation(translator):
     result = translator.evaluate(SOURCES, iter(REFERENCES), beam=2)
     assert result["exact_match"] == result["token_accuracy"] == 1.0
     assert result["loss"] == translator.loss(PAIRS) < 0.05
-    assert result["bleu_signature"].startswith("nrefs:1|case:mixed|")
     assert result["chrf"] == 100.0
-    assert result["chrf_signature"].startswith("nrefs:1|case:mixed|")
     assert result["outputs"] == [*REFERENCES]
     assert (result["sentences"], result["truncated"]) == (len(PAIRS), 0)
     assert result["seconds"] > 0

@@ -12,9 +12,6 @@ from tests.transformer.digits import PAIRS
 from transformer.cli import sources
 from transformer.translator import Translator
 
-SCORES = ["bleu", "bleu_signature", "chrf", "chrf_signature", "exact_match", "token_accuracy", "loss", "sentences",
-          "truncated", "seconds"]
-
 
 @pytest.fixture
 def numbers(tmp_path):
@@ -29,8 +26,8 @@ def test_evaluate_prints_one_json_object(run, numbers):
     assert result.exit_code == 0
     values = json.loads(result.stdout)
     expected = Translator.load(run).evaluate(*zip(*PAIRS, strict=True), beam=2)
-    assert list(values) == SCORES
-    assert values == {name: expected[name] for name in SCORES} | {"seconds": values["seconds"]}
+    del expected["outputs"]
+    assert values == expected | {"seconds": values["seconds"]}
     assert values["exact_match"] == 1.0
     assert "tok:char" in call("evaluate", run, *numbers, "--bleu-tokenize", "char").stdout
 

@@ -62,7 +62,14 @@ def test_a_damaged_checkpoint_is_replaced_by_name(copy):
             result = call(command, copy, *arguments, "--checkpoint", "00000002", standard_input="a b\n")
             assert result.exit_code == 0, result.output
             assert "00000001 is missing" in refused(command, copy, *arguments, "--checkpoint", "00000001")
-    assert "intact: 00000002;" in refused("train", "--out", copy, "--resume")
+    before = contents(copy)
+    for given, message in (("--resume", "00000003: cannot be read: "),
+                           ("--resume-from=00000009", "00000009 is missing"),
+                           ("--resume-from=../../else", "not the name of a checkpoint")):
+        said = refused("train", "--out", copy, given)
+        assert message in said
+        assert "intact: 00000002;" in said
+    assert contents(copy) == before
     result = call("train", "--out", copy, "--resume-from", "00000002", "--steps", 3, "--quiet")
     assert result.exit_code == 0, result.output
     assert call("info", copy, "--verify").exit_code == 0

@@ -1,11 +1,13 @@
 """What commands refuse: in one line, which says what, before they write anything."""
 
 import shlex
+import shutil
 import sys
 
 import pytest
 
 from tests.transformer.commands import SMALL, call, contents, refused
+from tests.transformer.runs import edit_json
 
 GOOD = "good.src good.tgt"
 NAMES = ", ".join(f"{stack}.layers.0.{name}_attention" for stack, name in (
@@ -22,6 +24,8 @@ REFUSED = {
         ("--train good.src good.src", "source and target are the same file"),
         ("--train short.tgt short.tgt2", "none can be held out"),
         ("--task copy --train-count 9 --d-model 64 --heads 5", "d_model (64)"),
+        ("--task copy --profile .", "--profile"),
+        ("--task copy --profile nowhere/trace.json", "--profile"),
         ("--task copy --learning-rate nan", "learning_rate must be positive, got nan"),
         ("--task copy --device tpu", "unknown device 'tpu'"),
         ("--task copy --tokens bpe --vocab-size 200", "size=200 is too small; the 256 bytes"),
@@ -111,12 +115,15 @@ def test_for_a_folder_that_is_no_run(command, files, tmp_path):
     assert "not the folder of a training run" in said(tmp_path)
 
 
-def test_for_a_folder_that_holds_a_run_or_a_file(run, files, without_data):
+def test_for_a_folder_that_holds_a_run_or_a_file(run, files, small_run, tmp_path):
     before = contents(run)
     assert "Missing option '--out'" in refused("train", "--task", "copy")
     assert f"{files['good.src']}: is a file" in refused("train", *SMALL, "--out", files["good.src"])
     assert "already holds a training run; go on with --resume" in refused("train", "--task", "copy", "--out", run)
     assert contents(run) == before
+    without_data = shutil.copytree(small_run, tmp_path / "run")
+    for path in without_data.glob("checkpoints/*/run.json"):
+        edit_json(path, data={})
     assert "does not say what it was trained on" in refused("evaluate", without_data)
     assert "has no description of its data" in refused("train", "--resume", "--out", without_data)
     assert call("info", run).exit_code == 0

@@ -1,4 +1,4 @@
-"""What the page is given: every array comes back as it was, and is the trace's."""
+"""What the page is given: every array comes back as it was."""
 
 import json
 
@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 
 from tests.transformer.tiny import tiny_model
-from tests.transformer.traces import NAMES, decode_array, made, traced
+from tests.transformer.traces import KINDS, decode_array, made, traced
 from transformer.explore.checks import Check
 from transformer.explore.data import encode_array, facts_of_attention, lossless
 from transformer.explore.page import embedded_json
-
-SIDES = {"encoder self": ["source", "source"], "decoder self": ["target", "target"], "cross": ["target", "source"]}
 
 
 def decoded(entry):
@@ -32,19 +30,14 @@ def test_arrays_come_back_as_they_were(dtype):
         np.testing.assert_array_equal(np.signbit(back), np.signbit(given))
 
 
-def test_facts_of_an_attention():
-    t, _ = traced(made())
-    for name, kind in NAMES.items():
-        checks = {"Q": [Check(1.5, 1.25, 0.2), Check(0.0, np.inf, np.nan)]}
-        facts = json.loads(embedded_json(facts_of_attention(t[name], checks)))
-        assert (facts["name"], facts["kind"]) == (name, kind)
-        assert [facts["queries"], facts["keys"]] == SIDES[kind]
-        assert facts["checks"] == {"Q": [{"analytic": 1.5, "numeric": 1.25, "error": 0.2},
-                                         {"analytic": 0.0, "numeric": None, "error": None}]}
-
-
 def test_weights_that_float32_cannot_hold_stay_in_float64():
     weight = tiny_model().encoder.layers[0].self_attention.query.weight
     assert lossless(weight.copy_(weight.numpy().astype(np.float32)))["dtype"] == "float32"
     weight.copy_(weight.numpy() * (1 + 1e-12))
     np.testing.assert_array_equal(decode_array(lossless(weight)), weight.numpy())
+
+
+def test_a_check_that_is_not_finite_has_no_number():
+    t, _ = traced(made())
+    facts = facts_of_attention(t[KINDS[0]], {"Q": [Check(0.0, np.inf, np.nan)]})
+    assert facts["checks"] == {"Q": [{"analytic": 0.0, "numeric": None, "error": None}]}

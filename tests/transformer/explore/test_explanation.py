@@ -5,12 +5,10 @@ import re
 import numpy as np
 import pytest
 
-import minigrad as mg
-
 from tests.transformer.explore.test_page import data_of
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from tests.transformer.traces import NAMES, made, traced
-from transformer import MultiHeadAttention, trace
+from transformer import trace
 from transformer.explore import explanation as module
 from transformer.explore.checks import Check
 from transformer.explore.data import Snapshot, Tokens
@@ -32,21 +30,6 @@ def t():
 def snapshots_of(t, steps):
     return [Snapshot(step, *({name: tensor_of(t[name]).numpy().astype(np.float32) for name in t} for tensor_of in (
         lambda attention: attention.weights, lambda attention: attention.gradient("scaled")))) for step in steps]
-
-
-def test_on_another_device(device):
-    """The same numbers from an array of the host and of a GPU, or its stand-in; with the dropout masks of the trace."""
-    with mg.random.fork(2):
-        attention = MultiHeadAttention(8, 2, dropout=0.3).to(device)
-    x = mg.Tensor(np.random.default_rng(1).standard_normal((1, 3, 8)), "float32", device)
-    with trace(attention) as t:
-        value = (attention(x, x, x) ** 2).sum()
-        value.backward()
-    explained = t.explanation(lambda: (attention(x, x, x) ** 2).sum())
-    assert explained.loss == pytest.approx(value.item(), rel=1e-6)
-    [check, _] = explained.checks("MultiHeadAttention")["WO"]
-    assert check.numeric == pytest.approx(check.analytic, rel=0.05)
-    assert "dW_O" in explained.text()
 
 
 def test_labels(t):
@@ -144,11 +127,3 @@ def test_what_no_gradient_has_reached_is_not_explained():
         pass
     with pytest.raises(ValueError, match="no attention ran inside the trace block"):
         nothing.explanation().text()
-
-
-@pytest.mark.parametrize(("arguments", "error", "named"), [
-    ({"attention": "decoder.layers.7"}, ValueError, "decoder.layers.7"), ({"head": 2}, IndexError, "head 2"),
-    ({"step": "dZ"}, ValueError, "dZ")])
-def test_wrong_use(t, arguments, error, named):
-    with pytest.raises(error, match=re.escape(named)):
-        Explanation(t, "").text(**arguments)

@@ -7,7 +7,7 @@ import pytest
 from tests.transformer import runs
 from transformer.training.checkpoints import check, load_run
 from transformer.training.progress import Validation
-from transformer.training.run_folder import RunError, checkpoint_names, pointed
+from transformer.training.run_folder import checkpoint_names, pointed
 from transformer.training.trainer import Trainer
 
 KEPT = {"keep": 9}
@@ -79,18 +79,3 @@ def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(c
     assert trainer.progress.best == own
     assert trainer.progress.improved
     assert "00000008, validated anew, is the best now" in capsys.readouterr().err
-
-
-REFUSED = {"latest": "00000014/model.safetensors: damaged: .*; intact: 00000012, 00000008, 00000004",
-           "00000014": "00000014/model.safetensors: damaged: .*; intact: ",
-           "00000099": "00000099 is missing; intact: ", "../../else": "not the name of a checkpoint; intact: "}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name, copy):
-    damage(copy, "00000014")
-    before = runs.snapshot(copy)
-    with pytest.raises(RunError, match=REFUSED[name]) as caught:
-        runs.run(copy, resume=name, **KEPT)
-    assert "\n" not in str(caught.value)
-    assert runs.snapshot(copy) == before

@@ -9,7 +9,6 @@ import pytest
 from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
-from tests.transformer.commands import SMALL, refused
 from transformer import Transformer
 from transformer.training.loop import fit
 from transformer.training.profiling import MEASURED, WARM_UP
@@ -32,14 +31,6 @@ def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch, capsys)
     assert len({thread for name, thread in events if name == "linear"}) == 2
     assert counts["linear"] > counts["encoder"] > 0
     assert runs.bits(runs.parameters(tmp_path / "run")) == runs.bits(runs.parameters(tmp_path / "plain"))
-
-
-@pytest.mark.parametrize("place", ["folder", "nowhere/trace.json"])
-def test_a_trace_that_cannot_be_written_is_refused_at_once(place, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    assert "--profile" in refused("train", *SMALL, "--out", tmp_path / "run", "--profile", place)
-    assert not (tmp_path / "run").exists()
 
 
 def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):
