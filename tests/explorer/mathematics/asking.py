@@ -11,7 +11,6 @@ ASKING = """
 const bySymbol = (result, make) => result.heads.map((_, head) => Object.fromEntries(
   Object.keys(kindOfResult(result).tensors).filter((symbol) => tensorAt(result, head, symbol) !== null)
     .map((symbol) => [symbol, make(symbol, head)])));
-const allTensors = (result) => bySymbol(result, (symbol, head) => tensorAt(result, head, symbol).toNested());
 const allCells = (result, read) => bySymbol(result, (symbol, head) => {
   const {rows, cols} = tensorAt(result, head, symbol);
   return makeMatrix(rows, cols, (i, j) => read(explainCell(result, head, symbol, i, j), head)).toNested();
