@@ -39,7 +39,7 @@ MINIGRAD = [name for name in PRODUCT if name.startswith("minigrad")]
 
 def imports(node, *, at_once=False):
     """Modules imported below `node`; `at_once` leaves out what functions import, or type checkers alone."""
-    found: set[str] = set()
+    found = set()
     for child in ast.iter_child_nodes(node):
         match child:
             case ast.Import(names=aliases):

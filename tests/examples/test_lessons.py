@@ -29,7 +29,7 @@ LONG = ("09", "11", "12", "13", "15")
 APART = {"06": 1, "14": 1}  # how many of the differences that a lesson prints are not those of rounding
 
 
-def run_cells(path: Path, names: dict[str, Any]) -> tuple[list[Any], list[str]]:
+def run_cells(path, names):
     """Run the code; the value of each cell whose last line is an expression, which a notebook shows under it.
 
     And what is read from the top to the bottom: the prose of each cell, the output of each cell.
@@ -64,9 +64,9 @@ class Run:
 @pytest.fixture(scope="session")
 def lesson(tmp_path_factory):
     """``lesson(3)``: lesson 3, having been run in a folder of its own, with few updates where it trains."""
-    runs: dict[int, Run] = {}
+    runs = {}
 
-    def run(number: int) -> Run:
+    def run(number):
         if number not in runs:
             (path,) = LESSONS.glob(f"{number:02d}_*.py")
             folder = tmp_path_factory.mktemp(path.stem)

@@ -1,6 +1,5 @@
 """What the tests ask of the page's mathematics, and how."""
 
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,7 @@ const faultOfSums = (result) => {
 """
 
 
-def assert_same(found: Any, expected: np.ndarray, what: str, tolerance: float = 1e-9) -> None:
+def assert_same(found, expected, what, tolerance=1e-9):
     """Two matrices, equal up to `tolerance` in proportion to the largest entry."""
     found = np.array(found, dtype=float)
     assert found.shape == expected.shape, what

@@ -1,7 +1,5 @@
 """The page's mathematics in a browser, without the page."""
 
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,7 +10,7 @@ MATHEMATICS = SCRIPTS[: SCRIPTS.index("faults/identities") + 1]
 
 
 @pytest.fixture(scope="module")
-def page(browser: Any) -> Iterator[Any]:
+def page(browser):
     """A blank page with the mathematics in it."""
     opened = browser.new_page()
     opened.add_script_tag(content=joined_scripts(MATHEMATICS) + ASKING)
