@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.explorer.browser import NOT_RUN, REMEDY, REQUIRED, NoBrowserError, launch, watched_page
-from tests.explorer.pages import make_page
+from tests.explorer.pages import deep_model, live_explanation, make_page
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,14 @@ def share_page(browser, _shared):
 def made(tmp_path_factory):
     """The page on which most is tested: two heads, two sentences, measured, with a history."""
     return make_page(tmp_path_factory.mktemp("explorer") / "page.html")
+
+
+@pytest.fixture(scope="session")
+def live_page(tmp_path_factory):
+    """A page of two layers on each side, not measured."""
+    path = tmp_path_factory.mktemp("live") / "page.html"
+    live_explanation(deep_model()).to_html(path)
+    return path
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 
 import pytest
 
-from tests.explorer.mathematics.asking import ASKING
+from tests.explorer.mathematics.whole_model import ASKING
 from transformer.explore.page import SCRIPTS, joined_scripts
 
 MATHEMATICS = SCRIPTS[: SCRIPTS.index("faults/identities") + 1]

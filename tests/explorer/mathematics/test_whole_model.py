@@ -6,8 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from tests.explorer.mathematics.asking import BREAKAGES, assert_same
-from tests.explorer.mathematics.whole_model import CONFIGURATIONS, as_data, model_of, sentences, steps_of
+from tests.explorer.mathematics.whole_model import (
+    BREAKAGES,
+    CONFIGURATIONS,
+    as_data,
+    assert_same,
+    model_of,
+    sentences,
+    steps_of,
+)
 
 NAMES = list(CONFIGURATIONS)
 
