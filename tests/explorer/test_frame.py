@@ -5,13 +5,12 @@ import pytest
 import minigrad
 
 from tests.explorer.pages import CROSS, measured, show, state
-from transformer import Transformer, TransformerConfig
+from transformer import Transformer
 from transformer.data import WordTokenizer
 from transformer.explore.translation import explain
-from transformer.training.recipes import RECIPES
+from transformer.training.recipes import RECIPES, model_config
 from transformer.translator import Translator
 
-DEMO = RECIPES["dates"]  # what make demo trains
 PANELS = ["step", "softmax", "checks", "steps", "heads", "flow", "history"]
 SIZES = [(1440, 900), (1280, 720), (1024, 768), (390, 844)]
 
@@ -19,10 +18,10 @@ SIZES = [(1440, 900), (1280, 720), (1024, 768), (390, 844)]
 @pytest.fixture(scope="module")
 def long_page(tmp_path_factory):
     """The page of a model of the demo's configuration, for a source and a target of sixty tokens, unchecked."""
-    with minigrad.random.fork(3):
-        model = Transformer(getattr(TransformerConfig, DEMO.preset)(120, 20, **DEMO.model))
     source, target = (" ".join(f"w{n % words}" for n in range(59)) for words in (116, 16))
     tokenizers = [WordTokenizer.train([" ".join(f"w{n}" for n in range(words))]) for words in (116, 16)]
+    with minigrad.random.fork(3):
+        model = Transformer(model_config(RECIPES["dates"], *tokenizers))  # what make demo trains
     explanation = explain(Translator(model, *tokenizers), source, target)
     explanation.again = None
     path = tmp_path_factory.mktemp("long") / "page.html"

@@ -121,7 +121,7 @@ def test_decoding_inside_of_a_block_is_traced_step_by_step():
         t[CROSS].gradient("weights")
 
 
-def test_on_every_device_the_same_numbers_in_its_memory(device):
+def test_on_every_device_the_same_numbers_in_its_memory(device, same_masks):
     (host, _), (t, loss) = traced(made()), traced(made().to(device))
     for name in t:
         a, head, expected = t[name], t[name].head(1, 1), host[name].head(1, 1)
