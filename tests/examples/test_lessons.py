@@ -98,14 +98,10 @@ def test_it_runs_and_shows_its_picture_and_quotes_what_it_prints(path, lesson):
     assert notebooks.answer(notebooks.notebook_of(path))  # which handouts leave out
 
 
-def as_a_program(path, folder, **environment):
-    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), **environment}
-    return subprocess.run([sys.executable, "-W", "error", path], cwd=folder, env=environment, text=True,
-                          capture_output=True, encoding="utf-8", check=False)
-
-
 def test_as_a_program_from_any_folder_it_prints_prose_and_output_in_order(lesson, tmp_path):
-    done = as_a_program(PATHS[0], tmp_path, PYTHONUTF8="1", COLUMNS="72")
+    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), "PYTHONUTF8": "1", "COLUMNS": "72"}
+    done = subprocess.run([sys.executable, "-W", "error", PATHS[0]], cwd=tmp_path, env=environment, text=True,
+                          capture_output=True, encoding="utf-8", check=False)
     warned = [line for line in done.stderr.splitlines() if not line.startswith("Fontconfig warning")]  # of the drawing
     assert (done.returncode, warned) == (0, [])
     assert (tmp_path / f"runs/lessons/{PATHS[0].stem}.png").exists()
