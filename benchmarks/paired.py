@@ -53,10 +53,7 @@ def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def environment(changes: Mapping[str, str] = {}) -> dict[str, str]:
-    """The environment of a measured process: the threads are those of `changes` alone.
-
-    It imports this checkout, unless `changes` has another PYTHONPATH.
-    """
+    """The environment of a measured process, which imports this checkout: the threads are those of `changes` alone."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     kept = {name: value for name, value in os.environ.items() if name not in THREADS}
     return {**kept, "PYTHONPATH": path, **changes}

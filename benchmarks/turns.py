@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TextIO
 
@@ -93,35 +93,17 @@ class Answers:
         """Write one answer."""
         print(json.dumps(answer), file=self._stream, flush=True)
 
-    def laps(self, settle: Callable[[], object] = lambda: None) -> Iterator[None]:
-        """Until the input ends: for each line, a number of seconds, `laps` to time; the answer is ms per lap.
-
-        And "cpu ms", the time that processors worked on it: other programs that keep them busy add nothing to it.
+    def serve(self, once: Callable[[], object], settle: Callable[[], object] = lambda: None) -> None:
+        """Until the input ends: for each line, a number of seconds, call `once` for so long; the answer is ms per call.
 
         Args:
-            settle: see `laps`.
+            once: is called `LEAST` times at least.
+            settle: called at the end of each turn, and timed: it waits for what a GPU has not computed yet.
         """
-        return laps(turns(), lambda taken, worked: self.give({"ms": 1e3 * taken, "cpu ms": 1e3 * worked}), settle)
-
-    def serve(self, once: Callable[[], object], settle: Callable[[], object] = lambda: None) -> None:
-        """Call `once` in every lap."""
-        for _ in self.laps(settle):
-            once()
-
-
-def laps(turns: Iterable[float], give: Callable[[float, float], object],
-         settle: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """Time what runs between two values of this iterator, which has none but None.
-
-    Args:
-        turns: the seconds of each turn. Its laps fill them; there are `LEAST` at least.
-        give: takes, at the end of each turn, the seconds of a lap on average, and those of the processors.
-        settle: called at the end of each turn, and timed: it waits for what a GPU has not computed yet.
-    """
-    for seconds in turns:
-        count, start, worked = 0, time.perf_counter(), time.process_time()
-        while count < LEAST or time.perf_counter() - start < seconds:
-            yield
-            count += 1
-        settle()
-        give((time.perf_counter() - start) / count, (time.process_time() - worked) / count)
+        for seconds in turns():
+            count, start = 0, time.perf_counter()
+            while count < LEAST or time.perf_counter() - start < seconds:
+                once()
+                count += 1
+            settle()
+            self.give({"ms": 1e3 * (time.perf_counter() - start) / count})

@@ -1,8 +1,6 @@
 """For every test: the devices that it runs on; and what the report says when the browser tests were skipped."""
 
 import os
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -19,7 +17,7 @@ CARD = [pytest.param("gpu", marks=pytest.mark.gpu)] if GPU.devices else []
 DEVICES = ["cpu", "stand-in", *CARD]
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config):
     """Where the tests for a GPU are asked for and there is none, say why: to find no test at all explains nothing."""
     if config.option.markexpr == "gpu" and not GPU.devices:
         raise pytest.UsageError(f"no GPU to test on: {GPU.reason}; make test-gpu CUDA=cuda12, or cuda13, installs CuPy "
@@ -27,13 +25,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers():
     """A process more than there are cores: some of the tests wait, for a browser or for another process."""
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
 
 
 @pytest.fixture
-def stand_in() -> Iterator[Any]:
+def stand_in():
     """The strict stand-in for CuPy, serving the cuda devices, with its counts at zero."""
     strict_cupy.clear()
     with minigrad_device.array_module(strict_cupy.cupy, strict_cupy.special):
@@ -42,7 +40,7 @@ def stand_in() -> Iterator[Any]:
 
 
 @pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
+def device(request):
     """The name of a device: the host's, the stand-in's and, where there is one, a GPU's."""
     if request.param == "stand-in":
         request.getfixturevalue("stand_in")
@@ -50,23 +48,23 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def same_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+def same_masks(monkeypatch):
     """The host draws masks of dropout as a GPU does, so that the two can be compared."""
     drawn = minigrad.random.bernoulli_mask
 
-    def draw(key: Any, shape: Any, keep: float, device: str = "cpu") -> Any:
+    def draw(key, shape, keep, device="cpu"):
         return bernoulli(key, 0, round(keep * 2**32), shape) if device == "cpu" else drawn(key, shape, keep, device)
 
     monkeypatch.setattr(minigrad.random, "bernoulli_mask", draw)
 
 
 @pytest.fixture(params=["cpu", *CARD])
-def computing_device(request: pytest.FixtureRequest) -> str:
+def computing_device(request):
     """The name of a device that computes by itself, for finite differences: the stand-in has NumPy do it, slowly."""
     return "cpu" if request.param == "cpu" else "cuda:0"
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+def pytest_terminal_summary(terminalreporter):
     """One line above the closing one, where browser tests were skipped for want of a browser: why, and the remedy."""
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", []) if report.when == "setup"]
     browserless = [reason.partition(f"{NOT_RUN}: ")[2] for reason in reasons if f"{NOT_RUN}: " in reason]

@@ -4,14 +4,11 @@
 that imports one of them by itself is skipped. Any other import of one fails, and its test with it.
 """
 
-from __future__ import annotations
 
 import importlib
 import sys
 import traceback
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,13 +22,13 @@ if "minigrad" in sys.modules:
 sys.modules.update(dict.fromkeys(BLOCKED))  # type: ignore[arg-type]  # None: an import of it fails, and nothing is found
 
 
-def is_the_tests_own(error: ModuleNotFoundError) -> bool:
+def is_the_tests_own(error):
     """Whether it is an import of a blocked package which a test asked for."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     return str(error.name).startswith(BLOCKED) and any(Path(files[-1]).is_relative_to(own) for own in OF_TESTS)
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path, config):
     """Leave out the files of tests that import a blocked package, themselves or through a helper."""
     named = any(collection_path.is_relative_to(ROOT / argument.partition("::")[0]) for argument in config.args)
     if not named or not collection_path.name.startswith("test_"):
@@ -46,7 +43,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_call(item):
     """Skip a test that needs a blocked package while it runs."""
     try:
         return (yield)

@@ -21,7 +21,6 @@ RANKS = pytest.mark.skipif(not (importlib.util.find_spec("mpi4py") and command()
     pytest.param("training.py", marks=PYTORCH), pytest.param("decoding.py", marks=PYTORCH),
     pytest.param("import_time.py", marks=PYTORCH), pytest.param("on_a_card.py --stand-in", marks=PYTORCH),
     pytest.param("distributed.py", marks=[PYTORCH, RANKS]), pytest.param("distributed.py --no-ddp", marks=RANKS),
-    f"old_against_new.py {ROOT}",
 ])
 def test_a_program_runs(line):
     script, *arguments = line.split()

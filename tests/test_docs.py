@@ -5,7 +5,6 @@ import contextlib
 import io
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,21 +21,21 @@ PAGES = [ROOT / "README.md", ROOT / "README.ja.md", ROOT / "CONTRIBUTING.md", *s
 JAPANESE = {ROOT / "README.ja.md", *(ROOT / "docs/ja").rglob("*.md")}  # tests/site: their blocks equal those in English
 
 
-def page_id(path: Path) -> str:
+def page_id(path):
     return path.relative_to(ROOT).as_posix()
 
 
 pages = pytest.mark.parametrize("page", PAGES, ids=page_id)
 
 
-def blocks(page: Path) -> list[tuple[int, str, str]]:
+def blocks(page):
     """The fenced blocks: the number of the first line, the language, the text."""
     text = page.read_text(encoding="utf-8")
     found = re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     return [(text.count("\n", 0, match.start(2)) + 1, *match.groups()) for match in found]
 
 
-def prose(page: Path) -> str:
+def prose(page):
     """The page without its fenced blocks."""
     return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
@@ -44,13 +43,13 @@ def prose(page: Path) -> str:
 # --- Examples ----------------------------------------------------------------------------------------------
 
 
-def shown(statement: ast.stmt, lines: list[str]) -> str | None:
+def shown(statement, lines):
     """What the comment after a statement says that it prints, or raises: ``print(x)  # -> 3``."""
     _, arrow, text = lines[statement.end_lineno - 1].partition("  # -> ")
     return text.strip() if arrow else None
 
 
-def output_of(statement: ast.stmt, where: str, namespace: dict[str, object], *, may_raise: bool) -> str:
+def output_of(statement, where, namespace, *, may_raise):
     """What a statement prints; if it may raise, an exception is shown as its type and message."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
@@ -63,7 +62,7 @@ def output_of(statement: ast.stmt, where: str, namespace: dict[str, object], *, 
     return printed.getvalue().strip("\n")
 
 
-def matches(found: str, expected: str) -> bool:
+def matches(found, expected):
     """Equal, where an ellipsis stands for anything."""
     return re.fullmatch(".*".join(map(re.escape, expected.split("…"))), found, flags=re.DOTALL) is not None
 
@@ -73,7 +72,7 @@ def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch,
     if page.name == "gpu.md":
         request.getfixturevalue("stand_in")
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "__docs__"}
+    namespace = {"__name__": "__docs__"}
     with minigrad.random.fork(0):
         for start, _, source in [block for block in blocks(page) if block[1] == "python"]:
             for folder in set(re.findall(r'"(runs/\w+)"', source)):  # what the commands of the page have trained
@@ -94,7 +93,7 @@ def test_python_blocks_run_and_print_what_they_show(page, tmp_path, monkeypatch,
 # --- Commands ----------------------------------------------------------------------------------------------
 
 
-def commands() -> Iterator[tuple[str, list[str]]]:
+def commands():
     """(page, words) of every command in the bash blocks; what stands before and after a pipe is a command each."""
     for page in PAGES:
         for source in [text for _, language, text in blocks(page) if language == "bash"]:
@@ -131,12 +130,12 @@ def test_commands_are_understood():
 # --- Links and names ---------------------------------------------------------------------------------------
 
 
-def links(page: Path) -> list[str]:
+def links(page):
     without_code = re.sub(r"`[^`]*`", "", prose(page))  # `f[0](x)` is a call
     return re.findall(r"\]\(([^)\s]+)\)", without_code)
 
 
-def anchors(page: Path) -> set[str]:
+def anchors(page):
     """The anchors that a page's headings get: lower case, blanks as hyphens, punctuation dropped."""
     headings = re.findall(r"^#+ (.+)$", prose(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}

@@ -19,12 +19,6 @@ def run(*arguments, timeout):
     return done.stdout
 
 
-def run_tests(*paths, timeout, given=""):
-    program = f"{given}import pytest; raise SystemExit(pytest.main())"
-    told = run("-c", program, "-q", "-p", "tests.page_alone", "-p", "no:cacheprovider", *paths, timeout=timeout)
-    assert " passed" in told
-
-
 def losses_of_the_copy_task(steps):
     """Train a small causal model to repeat what it has read, of the page's parts alone."""
     words, length, width, heads = 8, 5, 32, 2
@@ -67,13 +61,9 @@ def test_a_model_learns_to_copy():
     assert max(losses[-10:]) < 0.1
 
 
-@pytest.mark.parametrize(("folder", "files"), [("nn", "test_layers"), ("functional", "test_every_functional")])
-def test_some_of_the_run_tests(folder, files):
-    """Also where PyTorch is missing, which a whole file of tests needs."""
-    run_tests(f"tests/minigrad/{folder}", "-k", files, timeout=120, given="import sys; sys.modules['torch'] = None; ")
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 def test_all_tests_of_operations_and_functions_pass():
-    run_tests(*(f"tests/minigrad/{folder}" for folder in ("ops", "functional", "nn", "optim")), timeout=1200)
+    folders = [f"tests/minigrad/{folder}" for folder in ("ops", "functional", "nn", "optim")]
+    told = run("-m", "pytest", "-q", "-p", "tests.page_alone", "-p", "no:cacheprovider", *folders, timeout=1200)
+    assert " passed" in told

@@ -16,7 +16,7 @@ EXTRAS = {"cupy", "babel", "sacrebleu", "tokenizers", "sklearn", "matplotlib", "
           "mpi4py", "pytest", "sphinx", "playwright"}
 
 
-def modules() -> list[Path]:
+def modules():
     return [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
 
 

@@ -29,7 +29,7 @@ LONG = ("09", "11", "12", "13", "15")
 APART = {"06": 1, "14": 1}  # how many of the differences that a lesson prints are not those of rounding
 
 
-def run_cells(path: Path, names: dict[str, Any]) -> tuple[list[Any], list[str]]:
+def run_cells(path, names):
     """Run the code; the value of each cell whose last line is an expression, which a notebook shows under it.
 
     And what is read from the top to the bottom: the prose of each cell, the output of each cell.
@@ -64,9 +64,9 @@ class Run:
 @pytest.fixture(scope="session")
 def lesson(tmp_path_factory):
     """``lesson(3)``: lesson 3, having been run in a folder of its own, with few updates where it trains."""
-    runs: dict[int, Run] = {}
+    runs = {}
 
-    def run(number: int) -> Run:
+    def run(number):
         if number not in runs:
             (path,) = LESSONS.glob(f"{number:02d}_*.py")
             folder = tmp_path_factory.mktemp(path.stem)
@@ -98,14 +98,10 @@ def test_it_runs_and_shows_its_picture_and_quotes_what_it_prints(path, lesson):
     assert notebooks.answer(notebooks.notebook_of(path))  # which handouts leave out
 
 
-def as_a_program(path, folder, **environment):
-    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), **environment}
-    return subprocess.run([sys.executable, "-W", "error", path], cwd=folder, env=environment, text=True,
-                          capture_output=True, encoding="utf-8", check=False)
-
-
 def test_as_a_program_from_any_folder_it_prints_prose_and_output_in_order(lesson, tmp_path):
-    done = as_a_program(PATHS[0], tmp_path, PYTHONUTF8="1", COLUMNS="72")
+    environment = {**os.environ, "PYTHONPATH": str(LESSONS.parents[1]), "PYTHONUTF8": "1", "COLUMNS": "72"}
+    done = subprocess.run([sys.executable, "-W", "error", PATHS[0]], cwd=tmp_path, env=environment, text=True,
+                          capture_output=True, encoding="utf-8", check=False)
     warned = [line for line in done.stderr.splitlines() if not line.startswith("Fontconfig warning")]  # of the drawing
     assert (done.returncode, warned) == (0, [])
     assert (tmp_path / f"runs/lessons/{PATHS[0].stem}.png").exists()

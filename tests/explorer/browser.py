@@ -2,15 +2,9 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
 
 NAMED = "EXPLORER_BROWSER"  # environment: the browser's path, where it is none of the candidates
 REQUIRED = "EXPLORER_BROWSER_REQUIRED"  # environment: 1 where a run without a browser is a failure (.ci/run)
@@ -39,7 +33,7 @@ class NoBrowserError(Exception):
     """There is no browser here, or none that can be driven; the message says why."""
 
 
-def find_browser() -> str:
+def find_browser():
     """The path of the browser: the one that the environment names, or the first candidate there is.
 
     Raises:
@@ -56,7 +50,7 @@ def find_browser() -> str:
 
 
 @contextmanager
-def launch() -> "Iterator[Browser]":
+def launch():
     """A headless browser, closed at the end.
 
     While it is open, playwright's event loop counts as running in this thread: asyncio.run() is refused there.
@@ -83,9 +77,9 @@ def launch() -> "Iterator[Browser]":
             browser.close()
 
 
-def watched_page(browser: "Browser", path: Path, problems: list[str], width: int = 1280, height: int = 800,
-                 dark: bool = False, reduced_motion: bool = False, before: "Callable[[Page], object] | None" = None,
-                 **options: Any) -> "Page":
+def watched_page(browser, path, problems, width=1280, height=800,
+                 dark=False, reduced_motion=False, before=None,
+                 **options):
     """The HTML file at ``path``, opened from disk in a browser that is offline and remembers nothing.
 
     Whatever a page that is whole in itself never does is added to ``problems``, until the page is closed: an error that

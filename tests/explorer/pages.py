@@ -49,6 +49,10 @@ def make_page(path):
     return Made(path, explanation.trace, {name: explanation.checks(name) for name in explanation.names})
 
 
+def deep_model():
+    return tiny_model(num_encoder_layers=2, num_decoder_layers=2)
+
+
 def live_explanation(model, source="a b c", target="d e", measure=False):
     """Of a small model; with `measure`, with finite differences by the engine, which take long."""
     explanation = explain(Translator(model, WORDS, WORDS), source, target)

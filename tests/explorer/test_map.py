@@ -4,22 +4,9 @@
 import numpy as np
 import pytest
 
-from tests.explorer.pages import WORDS, focused, live_explanation, state
-from tests.transformer.tiny import tiny_model
+from tests.explorer.pages import WORDS, deep_model, focused, state
 
 OUTPUTS = ("norm", "attention", "feed_forward", "_residual", "embedding", "projection")  # modules that are places
-
-
-@pytest.fixture(scope="module")
-def model():
-    return tiny_model(num_encoder_layers=2, num_decoder_layers=2)
-
-
-@pytest.fixture(scope="module")
-def live_page(model, tmp_path_factory):
-    path = tmp_path_factory.mktemp("map") / "page.html"
-    live_explanation(model).to_html(path)
-    return path
 
 
 @pytest.fixture
@@ -42,8 +29,8 @@ def bars(page, which):
         (bar) => [bar.parentNode.dataset.place, Number(bar.getAttribute("height")) / BAR_HEIGHT]))""", which)
 
 
-def test_the_bars_are_the_engines_norms(live, model):
-    outputs = {}
+def test_the_bars_are_the_engines_norms(live):
+    model, outputs = deep_model(), {}
     for name, module in model.named_modules():
         if name.endswith(OUTPUTS):
             module.register_forward_hook(lambda _, __, output, name=name: outputs.__setitem__(name, output))

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.explorer.pages import live_explanation
-from tests.transformer.tiny import tiny_model
-
-RATE = 0.05
+RATE = 0.01
 LOSSES = "session.history.map(({loss}) => loss)"
 # The losses of steps that nothing else takes part in.
 ALONE = """([rule, rate, count, broken]) => {
@@ -16,17 +13,10 @@ ALONE = """([rule, rate, count, broken]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("steps") / "page.html"
-    live_explanation(tiny_model()).to_html(path)
-    return path
-
-
 @pytest.fixture
-def page(path, share_page):
+def page(live_page, share_page):
     """The page without motion, with the trained weights, no story, and a rate at which the loss falls."""
-    page = share_page(path, reduced_motion=True)
+    page = share_page(live_page, reduced_motion=True)
     page.evaluate("""(rate) => {
         Object.assign(stepping, {rule: "sgd", rates: {sgd: rate, adam: rate}, report: null, turn: null, right: null});
         session.reset();

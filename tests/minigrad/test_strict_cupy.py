@@ -31,7 +31,7 @@ REFUSED = """
     TypeError               cp.sum(x, where=x > 0)
     IndexError              x.sum().sum(axis=0)
     IndexError              x[2]
-    NotImplementedError     cp.maximum.reduce(x)
+    AttributeError          cp.maximum.reduce(x)
     TypeError               cp.add.at(cp.zeros(2, np.int64), cp.asarray([0]), 1)
     ValueError              x + elsewhere(cp)
 """

@@ -20,7 +20,7 @@ PAGES = {
 }
 
 
-def sphinx(folder: Path, pages: dict[str, str]) -> tuple[int, str, str]:
+def sphinx(folder, pages):
     """The status of Sphinx on these pages, what it says, and what it makes of the first two."""
     for name, text in pages.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ pages = pytest.mark.parametrize(("japanese", "english"), PAGES, ids=lambda path:
 translated = pytest.mark.parametrize(("japanese", "english"), TRANSLATED, ids=lambda path: path.name)
 
 
-def sections(page: Path) -> list[str]:
+def sections(page):
     """The prose: of a page, without its fenced blocks, from heading to heading; of a lesson, from cell to cell."""
     if page.suffix == ".py":
         return [text for kind, _, text in story.cells(page) if kind == "markdown"]
@@ -37,27 +37,27 @@ WORDS = (r"(?:\ba )?(?!\b(?:da|ds|diag|log|softmax)\b)\b(?:[A-Z]?[a-z]{2,}|[A-Z]
          r"|[\u3040-\u30ff\u3400-\u9fff々〜∴∵]+")
 
 
-def code_spans(section: str) -> set[str]:
+def code_spans(section):
     return set(re.findall(r"`([^`]+)`", section))
 
 
-def decimals(section: str) -> Counter[str]:
+def decimals(section):
     """Numbers with a point, a comma, an exponent or a per cent sign."""
     return Counter(re.findall(r"[−∓±]?\d+(?:[.,]\d+)+(?:e[-−]?\d+)?(?: %)?|\d+e[-−]?\d+|\d+ %", section))
 
 
-def tex(section: str) -> Counter[str]:
+def tex(section):
     """What stands between dollars, without blanks and without the words in it."""
     found = (a or b for a, b in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", section, flags=re.DOTALL))
     return Counter(re.sub(r"\\text\{[^}]*\}|\s", "", formula) for formula in found)
 
 
-def symbols(line: str) -> Counter[str]:
+def symbols(line):
     """The characters of a line of formulas, without words and punctuation, which stand elsewhere in Japanese."""
     return Counter(re.sub(WORDS + r"|[\s,;:、。]", "", line))
 
 
-def linked(page: Path) -> set[str]:
+def linked(page):
     """Addresses of the web, and files: the one in English for one in Japanese."""
     in_english = {LESSONS / "ja/README.md": LESSONS / "README.md", **dict(TRANSLATED)}
     found = set()

@@ -1,14 +1,12 @@
 """The stand-in's kernels: what CuPy compiles, written for NumPy."""
 
-from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 
-def philox(key: tuple[int, int, int], count: int) -> np.ndarray:
+def philox(key, count):
     """The first words of Philox4x32-10 for the counters (i, call, step), i < count, and the seed as the key."""
     seed, step, call = map(int, key)
     low = np.uint64(2**32 - 1)
@@ -23,7 +21,7 @@ def philox(key: tuple[int, int, int], count: int) -> np.ndarray:
     return counter[0]
 
 
-def bernoulli(key: Any, calls: Any, threshold: Any, shape: tuple[int, ...]) -> np.ndarray:
+def bernoulli(key, calls, threshold, shape):
     """The mask of `minigrad.random`."""
     seed, step, first = map(int, key)
     return (philox((seed, step, first + int(calls)), math.prod(shape)) < threshold).reshape(shape)

@@ -16,14 +16,12 @@ from pathlib import Path
 from types import ModuleType
 
 import cupy
-import cupyx
-import cupyx.distributed
 import cupyx.scipy.special
 
 FILE = Path(__file__).with_name("names.json")
 
 
-def compact(text: str) -> str:
+def compact(text):
     """A signature's text as names.json keeps it: ``(self, int axis=-1, *, x: int = 2) -> y`` is ``axis=, *, x=``."""
     inside = text[text.index("(") + 1 :].rpartition(" -> ")[0] or text[text.index("(") + 1 :]
     inside = re.sub(r"'[^']*'", "", inside.strip().removesuffix(")"))  # annotations are texts
@@ -36,7 +34,7 @@ def compact(text: str) -> str:
     return ", ".join(name for name in names if name not in ("self", "cls"))
 
 
-def parameters_of(name: str, value: object) -> str:
+def parameters_of(name, value):
     """The parameters of what is called: as Python tells them, else as Cython writes them above a docstring."""
     try:
         return compact(str(inspect.signature(value)))  # type: ignore[arg-type]
@@ -45,30 +43,30 @@ def parameters_of(name: str, value: object) -> str:
         return compact(line) if f"{name}(" in line else "*args, **kwargs"
 
 
-def public(owner: object) -> dict[str, object]:
+def public(owner):
     """The public attributes, by name; what modules import from elsewhere for themselves is left out."""
     found = {name: getattr(owner, name) for name in dir(owner) if not name.startswith("_")}
     foreign = (ModuleType, type(annotations))
     return {name: value for name, value in found.items() if not isinstance(value, foreign)}
 
 
-def ufuncs(module: object) -> dict[str, list[int]]:
+def ufuncs(module):
     """The ufuncs of a module: how many arrays each takes and gives."""
     return {name: [f.nin, f.nout] for name, f in public(module).items() if isinstance(f, cupy.ufunc)}
 
 
-def functions(module: object) -> dict[str, str]:
+def functions(module):
     """The functions of a module that are no ufuncs."""
     return {name: parameters_of(name, value) for name, value in public(module).items()
             if callable(value) and not isinstance(value, (type, cupy.ufunc))}
 
 
-def attributes(owner: object) -> dict[str, str | None]:
+def attributes(owner):
     """What a class or module has: the parameters of what is called, None for anything else."""
     return {name: parameters_of(name, value) if callable(value) else None for name, value in public(owner).items()}
 
 
-def cuda() -> dict[str, str | None]:
+def cuda():
     """What a program may use of ``cupy.cuda``, by dotted name: ``"Device.synchronize"``, ``"runtime.getDevice"``."""
     module = cupy.cuda
     parts = {
@@ -83,7 +81,7 @@ def cuda() -> dict[str, str | None]:
     return {name: value for name, value in found.items() if not unwanted.match(name)}
 
 
-def names() -> dict[str, object]:
+def names():
     """Everything that the stand-in offers or refuses by, and that the check of our sources looks names up in."""
     return {
         "cupy": cupy.__version__,
@@ -97,7 +95,6 @@ def names() -> dict[str, object]:
         "Generator": attributes(cupy.random.Generator),
         "special": ufuncs(cupyx.scipy.special) | functions(cupyx.scipy.special),
         "cuda": cuda(),
-        "cupyx": attributes(cupyx),
     }
 
 

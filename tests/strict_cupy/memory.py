@@ -1,6 +1,5 @@
 """The stand-in's memory: the bytes of each device that arrays use, and that CuPy's pool holds, under a limit."""
 
-from __future__ import annotations
 
 import gc
 
@@ -11,7 +10,7 @@ CARD = 2**34  # bytes of memory of a device, unless a test sets another limit
 class OutOfMemoryError(MemoryError):
     """``cupy.cuda.memory.OutOfMemoryError``: what an allocation raises for which there is no memory."""
 
-    def __init__(self, size: int, total: int) -> None:
+    def __init__(self, size, total):
         super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes).")
 
 
@@ -24,14 +23,14 @@ class Memory:
         limit: bytes that a device has.
     """
 
-    def __init__(self, devices: int) -> None:
+    def __init__(self, devices):
         self.used, self.held, self.limit = [0] * devices, [0] * devices, CARD
 
-    def clear(self) -> None:
+    def clear(self):
         """The pool gives back what is free, and the limit is what it was at first."""
         self.held[:], self.limit = self.used, CARD
 
-    def allocate(self, device: int, size: int) -> int:
+    def allocate(self, device, size):
         """Take `size` bytes, rounded up to what is returned; OutOfMemoryError where there is no room."""
         block = -(-size // BLOCK) * BLOCK
         self.used[device] += block
@@ -45,7 +44,7 @@ class Memory:
             self.held[device] = self.used[device]
         return block
 
-    def free(self, device: int, block: int) -> None:
+    def free(self, device, block):
         self.used[device] -= block
 
 

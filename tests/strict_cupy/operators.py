@@ -1,28 +1,24 @@
 """The operators and the methods of the stand-in's array."""
 
-from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tests.strict_cupy.machine import upload
-from tests.strict_cupy.ndarray import NAMES, bind, call, ndarray, wrap
+from tests.strict_cupy.ndarray import NAMES, bind, call, ndarray
 
 
-def defers(x: ndarray, other: Any) -> bool:
+def defers(x, other):
     """Whether ``x * other`` is left to ``other.__rmul__``: CuPy's reading of NEP 13."""
     if hasattr(other, "__array_ufunc__"):
         return other.__array_ufunc__ is None
     return getattr(other, "__array_priority__", 0) > x.__array_priority__
 
 
-REDUCTIONS = {"all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"}
+REDUCTIONS = {"all", "any", "argmax", "argmin", "max", "mean", "min", "sum"}
 
 
-def binary(ufunc: np.ufunc, reflected: bool = False) -> Callable[[ndarray, Any], Any]:
-    def operate(self: ndarray, other: Any) -> Any:
+def binary(ufunc, reflected=False):
+    def operate(self, other):
         if defers(self, other):
             return NotImplemented
         return ufunc(other, self) if reflected else ufunc(self, other)
@@ -30,8 +26,8 @@ def binary(ufunc: np.ufunc, reflected: bool = False) -> Callable[[ndarray, Any],
     return operate
 
 
-def method(name: str, parameters: str) -> Callable[..., Any]:
-    def run(self: ndarray, *args: Any, **kwargs: Any) -> Any:
+def method(name, parameters):
+    def run(self, *args, **kwargs):
         bind(f"ndarray.{name}", parameters, args, kwargs)
         if name in REDUCTIONS and self.ndim == 0 and (args[0] if args else kwargs.get("axis")) not in (None, ()):
             raise np.exceptions.AxisError("axis is out of bounds for array of dimension 0")
@@ -40,31 +36,24 @@ def method(name: str, parameters: str) -> Callable[..., Any]:
     return run
 
 
-def take(self: ndarray, indices: Any, axis: int | None = None, out: ndarray | None = None) -> Any:
-    """``ndarray.take``: indices that are out of range wrap around, and the host's are sent."""
-    if not isinstance(indices, (ndarray, int, np.integer)):
-        indices = np.asarray(indices, int)
-        upload(indices, "index")
-        indices = wrap(indices, [])
+def take(self, indices, axis=None, out=None):
+    """``ndarray.take``: indices that are out of range wrap around."""
     return call("take", np.ndarray.take, self, indices, axis, out, mode="wrap")
 
 
 BINARY = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
-    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul,
-    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "lshift": np.left_shift,
-    "rshift": np.right_shift,
+    "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and,
+    "or": np.bitwise_or,
 }  # fmt: skip
 COMPARISONS = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
 }  # fmt: skip
-UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+UNARY = {"neg": np.negative, "invert": np.invert}
 METHODS = [
-    "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "compress", "conj", "copy",
-    "cumprod", "cumsum", "diagonal", "dot", "flatten", "item", "max", "mean", "min", "nonzero",
-    "prod", "ravel", "repeat", "reshape", "round", "searchsorted", "sort", "squeeze", "std", "sum",
-    "swapaxes", "tobytes", "tolist", "trace", "transpose", "var", "view",
+    "all", "any", "argmax", "argmin", "astype", "copy", "cumsum", "dot", "max", "mean", "min", "ravel",
+    "reshape", "sum", "swapaxes", "transpose", "view",
 ]  # fmt: skip
 
 

@@ -1,18 +1,16 @@
 """The page's mathematics in a browser, without the page."""
 
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.explorer.mathematics.asking import ASKING
+from tests.explorer.mathematics.whole_model import ASKING
 from transformer.explore.page import SCRIPTS, joined_scripts
 
 MATHEMATICS = SCRIPTS[: SCRIPTS.index("faults/identities") + 1]
 
 
 @pytest.fixture(scope="module")
-def page(browser: Any) -> Iterator[Any]:
+def page(browser):
     """A blank page with the mathematics in it."""
     opened = browser.new_page()
     opened.add_script_tag(content=joined_scripts(MATHEMATICS) + ASKING)
