@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import functools
 import importlib
-from pathlib import Path
+import os
 from typing import Any
 
 
 @functools.cache
 def kernel(file: str, name: str, kind: str) -> Any:
     """The kernel of this name, where `real` is float or double: `kind` is "f" or "d". CuPy keeps it on disk, too."""
-    source = Path(__file__).with_name(file).read_text(encoding="utf-8")
-    code = f"typedef {'float' if kind == 'f' else 'double'} real;\n{source}"
+    with open(os.path.join(os.path.dirname(__file__), file), encoding="utf-8") as source:
+        code = f"typedef {'float' if kind == 'f' else 'double'} real;\n{source.read()}"
     return importlib.import_module("cupy").RawKernel(code, name, ("-std=c++17",))
 
 
