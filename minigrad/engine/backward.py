@@ -157,11 +157,12 @@ def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | No
 
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """The gradients of the parents of `node`, None for those that nobody wants."""
-    plan, again = node.plan, arriving.create_graph
-    calls = plan.calls if arriving.may_write or not (again or plan.again) else plan.again
+    plan, create_graph = node.plan, arriving.create_graph
+    # Rules that add into a buffer, only where we may write; under create_graph the definition's, or none: `expand`.
+    calls = plan.calls if arriving.may_write or not (create_graph or plan.of_definition) else plan.of_definition
     if not calls:
         return expand(node, g, arriving, wanted)
-    values = (g, plan.needs, *(saved_as_tensors(node) if again else node.saved))
+    values = (g, plan.needs, *(saved_as_tensors(node) if create_graph else node.saved))
     gradients: list[Any] = [None] * len(calls)
     together = None
     for i, target in enumerate(node.parents):

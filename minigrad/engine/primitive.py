@@ -8,7 +8,8 @@
                  y=lambda g, x: g * x)
 
 A rule is the vector-Jacobian product for one input: given ``g``, the gradient of the output, it returns the gradient
-of that input. **The names of its parameters say what it needs**, and the tape keeps nothing else alive:
+of that input. **The names of its parameters say what it needs**, and the tape keeps nothing else alive (of a composite
+with a joint rule, which may have to be recorded again, it keeps all arguments):
 
 ======================  =====================================================================================
 ``g``                   the gradient of the output
@@ -67,7 +68,8 @@ def only_definitions() -> Setting[bool]:
 
 
 class Primitive(Body, functools.partial[Any]):
-    """An operation with gradient rules. Made by `primitive`; called like the function it wraps.
+    """An operation with gradient rules, and itself the `Body` of its definition. Made by `primitive`; called like the
+    function it wraps.
 
     Args to `primitive`:
         broadcasts: the operands broadcast against each other by NumPy's rules: their dtypes are promoted together,

@@ -58,6 +58,7 @@ def attention(query, key, value, mask, dropped, p, scale, bias=None):
     return tap("context", kept @ value), Saved(weights=weights)  # O: (…, T, S) @ (…, S, v) -> (…, T, v)
 
 
+# For float32 and float64 the bodies in minigrad/kernels run in place of this and of the forward.
 @attention.joint_gradient("query", "key", "value", "bias")
 def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, needs, saved):
     """The steps of the forward in reverse; dX stands for the gradient of X, and g is dO."""

@@ -28,7 +28,10 @@ from minigrad.ops.edges import _product, has_no_zeros, quietly, quotient
 
 def row(name: str, forward: Callable[..., Any], documentation: str, floating: bool = False, fresh: bool = True,
         **rules: Any) -> Any:
-    """The operation of this name; without rules it has no gradient. The options are those of `primitive`."""
+    """The operation of this name; without rules it has no gradient. The options are those of `primitive`.
+
+    `fresh` must be False where a rule returns g itself, what is saved, or a view of either.
+    """
     forward.__name__ = forward.__qualname__ = name
     forward.__doc__ = documentation
     made = primitive(forward, broadcasts=forward.__code__.co_argcount > 1, floating=floating, fresh=fresh)

@@ -51,7 +51,7 @@ def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks
                     notes.tell(number, unknown)
                 if best.truncated:
                     notes.tell(number, f"cut to the model's {positions:,} positions, before it is translated")
-                output.write(best.text.translate(BLANKS).encode() + b"\n")
+                output.write(best.text.translate(BLANKS).encode() + b"\n")  # str.translate: line ends become blanks
             output.flush()
     notes.close()
 

@@ -126,7 +126,7 @@ class ParallelGradients:
     def of(self, shards: list[Shard | None], label_smoothing: float = 0.0, denominator: float = 1) -> Any:
         """As a call, for a batch that `divide` has divided."""
         def loss_of(shard: Any, receive: Any = None) -> Any:
-            """The forward and the backward."""
+            """The loss, not divided; its gradient goes to `receive`, or else into ``.grad``."""
             loss = self.model.loss(shard.source, shard.labels, label_smoothing, reduction="sum")
             backward(loss / denominator, receive=receive)
             with on_device_of(loss.data):
