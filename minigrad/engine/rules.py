@@ -43,7 +43,7 @@ class Plan(NamedTuple):
     names: tuple[str, ...] = ()  # of the inputs that do
     keep: tuple[Source, ...] = ()
     calls: tuple[Call, ...] = ()  # one for each of `names`; none: every backward records the computation again
-    of_definition: tuple[Call, ...] = ()  # for create_graph: those of the definition, none of which adds, or none at all
+    of_definition: tuple[Call, ...] = ()  # for create_graph: the definition's, none of which adds, or none at all
     fresh: bool = False  # what the calls return shares memory with nothing else
 
 
