@@ -314,8 +314,11 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> tuple[list[
         values.append(argument)
     if dtype is None or dtype.kind != "f":
         return None
-    if kind is ndarray:
-        return values, None
+    return (values, None) if kind is ndarray else on_one_gpu(values, kind)
+
+
+def on_one_gpu(values: list[Any], kind: Any) -> tuple[list[Any], Array] | None:
+    """The values and one of their arrays; None unless all arrays are of this kind and on one GPU."""
     arrays = [part for value in values for part in (value if type(value) is tuple else (value,)) if is_array(part)]
     if any(type(array) is not kind or is_host(array) for array in arrays):
         return None
