@@ -308,7 +308,8 @@ def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> tuple[list[
             argument, dtype, kind = data, data.dtype, type(data)
         elif type(argument) not in PLAIN:
             parts = argument if type(argument) is tuple else (argument,)
-            if (len(values) not in statics or not {*STATIC, kind}.issuperset(map(type, parts))
+            plain = STATIC.issuperset(map(type, parts)) or {*STATIC, kind}.issuperset(map(type, parts))
+            if (len(values) not in statics or not plain
                     or (type(argument) is ndarray and argument.dtype.kind not in NUMERIC)):
                 return None
         values.append(argument)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import weakref
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minigrad.device import on_device_of, xp
 from minigrad.engine.node import wrap
+from minigrad.engine.primitive import bodies, casting, composing
 from minigrad.engine.watch import watchers
 from minigrad.kernels.cuda.graph import Recorded
 
@@ -25,33 +28,46 @@ class RecordedGradients:
 
     def __init__(self, model: Transformer) -> None:
         self.model, self.label_smoothing = model, 0.0
-        self.addresses: list[int] = []  # of the parameters that the graphs read
+        self.addresses: list[int] = []  # of the parameters and buffers that the graphs read
         self.total: Any = None  # the loss, and the gradients of all parameters
         self.places: list[Any] = []
         self.recorded: Recorded
 
     @staticmethod
     def serve(model: Transformer) -> bool:
-        """Whether they do now: the model is on a card, and neither hooks nor watchers are to be told of steps."""
-        parameters = list(model.parameters())
-        return (type(parameters[0].data).__module__ == "cupy" and not watchers()
-                and not any(p._hooks for p in parameters))
+        """Whether they do now: the model is on a card, runs as it does by default, and nobody is told of its steps."""
+        parameters: list[Any] = list(model.parameters())
+        return (type(parameters[0].data).__module__ == "cupy" and casting.get() is None and composing.get() is None
+                and bodies.get() and not watchers() and not any(x._hooks for x in [*parameters, *model.modules()]))
 
     def __call__(self, shard: Any, label_smoothing: float, denominator: float) -> Any:
         """As `ParallelGradients`; the ids of the shard are on the GPU."""
         source, labels = shard
-        parameters = list(self.model.parameters())
-        earlier = [None if p.grad is None else p.grad.data.copy() for p in parameters]
+        parameters, modules = list(self.model.parameters()), list(self.model.modules())
+        earlier = [p.grad for p in parameters]
+        values = [None if grad is None else grad.data.copy() for grad in earlier]  # their memory may be a place
+        dtype = parameters[0].data.dtype
         with on_device_of(source):
-            count = xp(source).full((), denominator, np.float32)
-            if (addresses := [p.data.data.ptr for p in parameters]) != self.addresses:
+            count = xp(source).full((), denominator, dtype)
+            read = [*parameters, *self.model.buffers()]
+            if (addresses := [tensor.data.data.ptr for tensor in read]) != self.addresses:
                 self.addresses, self.total = addresses, xp(source).empty((), np.float64)
                 self.places = [xp(source).empty_like(p.data) for p in parameters]
-                self.recorded = Recorded(self._step)
+                step: Any = RecordedGradients._step
+                self.recorded = Recorded(partial(step, weakref.proxy(self)))  # no cycle
             self.label_smoothing = label_smoothing
-            found = self.recorded(source, labels, count, fixed=(label_smoothing, self.model.training))
-            for p, place, before in zip(parameters, found, earlier, strict=True):
-                p.grad = None if place is None else wrap(place if before is None else place + before)
+            state = (label_smoothing, *(module.training for module in modules),
+                     *(getattr(module, "p", None) for module in modules), *(p.requires_grad for p in parameters))
+            try:
+                found = self.recorded(source, labels, count, fixed=state)
+            except BaseException:
+                for p, grad, value in zip(parameters, earlier, values, strict=True):
+                    p.grad = grad
+                    if grad is not None:
+                        grad.data[...] = value
+                raise
+            for p, place, grad, value in zip(parameters, found, earlier, values, strict=True):
+                p.grad = grad if place is None else wrap(place if value is None else place + value)
             return self.total.copy()
 
     def _step(self, source: Any, labels: Any, denominator: Any) -> list[Any]:

@@ -30,9 +30,18 @@ class Recorded:
     def __init__(self, function: Callable[..., Arrays]) -> None:
         self.function = function
         self.cupy = importlib.import_module("cupy")
-        self.pool = self.cupy.cuda.MemoryPool()  # of all graphs: they run one after the other
         self.stream = self.cupy.cuda.Stream(non_blocking=True)  # a pool keeps the memory of each stream apart
         self.graphs: dict[Any, Callable[..., Arrays] | None] = {}
+        cuda, short = self.cupy.cuda, list[int]()
+
+        def take(size: int) -> Any:
+            try:
+                return cuda.MemoryPointer(cuda.Memory(size), 0)
+            except cuda.runtime.CUDARuntimeError:  # CuPy now gives back what is free, which graphs take for theirs
+                short.append(size)
+                raise
+
+        self.pool, self.short = cuda.MemoryPool(take), short  # of all graphs: they run one after the other
         memory.POOLS.append(self.pool)
 
     def __del__(self) -> None:
@@ -54,30 +63,35 @@ class Recorded:
         """A function that copies its arguments to where the graph reads them and launches it; None without a graph."""
         device, inputs, before = device_of(arrays[0]), [array.copy() for array in arrays], random.get_state()
         graph: Any = None
-        held = self.pool.total_bytes()
-        self.cupy.cuda.get_current_stream().synchronize()
-        if not held:  # what ran before there were graphs is over
+        outputs: Arrays | None = None
+        current = self.cupy.cuda.get_current_stream
+        current().synchronize()
+        if not self.pool.total_bytes():  # what ran before there were graphs is over
             self.cupy.get_default_memory_pool().free_all_blocks()
-        with self.stream, self.cupy.cuda.using_allocator(self.pool.malloc), random.recorded(device):
-            self.stream.begin_capture()
+        self.short.clear()
+        with random.recorded(device), self.stream, self.cupy.cuda.using_allocator(self.pool.malloc):
             try:
+                self.stream.begin_capture()
                 outputs = self.function(*inputs)
             except Exception:  # noqa: BLE001 - whatever it was, the function says so again when it is run
+                pass
+            finally:
                 with contextlib.suppress(Exception):
-                    self.stream.end_capture()
-            else:
-                graph = self.stream.end_capture()
-        calls = random.get_state()["call"] - before["call"]
-        random.set_state(before)
-        if self.pool.total_bytes() < held:  # short of memory, CuPy has given back what graphs take for theirs
+                    graph = self.stream.end_capture()
+                calls = random.get_state()["call"] - before["call"]
+                random.set_state(before)
+        if self.short:
             self.graphs.clear()
+            self.pool.free_all_blocks()
+        if self.short or outputs is None or graph is None:
             return None
+        found: Arrays = outputs
 
         def launch(*arrays: Any) -> Arrays:
             for mine, array in zip(inputs, arrays, strict=True):
                 mine[...] = array
             random.again(device, calls)
-            graph.launch(self.cupy.cuda.get_current_stream())
-            return outputs
+            graph.launch(current())
+            return found
 
-        return launch if graph is not None else None
+        return launch

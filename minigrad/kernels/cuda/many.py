@@ -38,7 +38,7 @@ def adam(optimizer: Adam, work: Sequence[Work]) -> list[Work]:
     """Adam's update of all that the kernel takes; the rest of the work is returned."""
     left, taken = list[Work](), defaultdict[Any, list[Sequence[Any]]](list)
     for constants, state, arrays in work:
-        if together(arrays):
+        if type(optimizer).update is Adam.update and together(arrays):
             taken[tuple(constants), arrays[0].dtype, arrays[0].device.id].append(arrays)
             state["step"] += 1
         else:

@@ -99,6 +99,11 @@ extern "C" __global__ void layer_norm_gradient(const real* g, const real* x, con
     }
 }
 
+// Ids that come on the GPU are not checked: one that is out of range wraps around, as in CuPy.
+__device__ long long wrapped(long long id, long long classes) {
+    return (id % classes + classes) % classes;
+}
+
 extern "C" __global__ void row_losses(const real* logits, const long long* target, const bool* counted, real* losses,
         real* tops, real* log_totals, double smoothing, long long classes) {
     logits += blockIdx.x * classes;
@@ -114,7 +119,7 @@ extern "C" __global__ void row_losses(const real* logits, const long long* targe
     if (smoothing != 0) sum = over_block(sum, Sum());
     if (threadIdx.x) return;
     real log_total = log(total == 0 ? 1 : total);
-    real loss = log_total - (1 - (real)smoothing) * (logits[target[blockIdx.x]] - top);
+    real loss = log_total - (1 - (real)smoothing) * (logits[wrapped(target[blockIdx.x], classes)] - top);
     if (smoothing != 0) loss -= (real)smoothing * sum / classes;
     losses[blockIdx.x] = counted[blockIdx.x] ? loss : 0;
     tops[blockIdx.x] = top;
@@ -127,7 +132,7 @@ extern "C" __global__ void row_losses_gradient(const real* g, const real* logits
     long long row = blockIdx.x, start = row * classes;
     for (int i = threadIdx.x; i < classes; i += blockDim.x) {
         real difference = exp(logits[start + i] - tops[row] - log_totals[row]) - (real)smoothing / classes;
-        if (i == target[row]) difference -= 1 - (real)smoothing;
+        if (i == wrapped(target[row], classes)) difference -= 1 - (real)smoothing;
         gradient[start + i] = counted[row] ? g[row] * difference : 0;
     }
 }
