@@ -22,6 +22,7 @@ MORE = [
     *[Row(F.linear, f"x({n}, 5), x(70, 5), x(70)") for n in (0, 1, 700, 5000)],
     Row(F.linear, "x(4, 3, 2, 5).swapaxes(0, 2), x(5, 70).T, x(70)"),
     Row(F.linear, "x(3, 5), x(70, 5), None"),
+    Row(F.layer_norm, "x(4, 6), x(6, 2)[:, 0], x(12)[::2], 1"),
     *[Row(dropout_with_mask, f"x(*{s}), booleans(*{s}), 0.3") for s in SHAPES],
 ]
 
