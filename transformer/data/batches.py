@@ -1,9 +1,7 @@
 """Batches: examples of like length, measured in tokens and padded into arrays."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -52,7 +50,7 @@ def encode_pairs(
 def batches_by_length(
     examples: Sequence[Example], batch_tokens: int, seed: int, epoch: int
 ) -> list[NDArray[np.int64]]:
-    """Divide ``examples`` into batches of like length on both sides; every example is in exactly one batch.
+    """Divide ``examples`` into batches of like length; every example is in exactly one batch.
 
     The size of a batch is its number of sentences times its longest side, padding included: B × max(S, T) in
     the terms of ``Batch``. Neither the source nor the target then holds more than ``batch_tokens``
@@ -81,46 +79,23 @@ def divide(source_lengths: NDArray[np.int64], steps: NDArray[np.int64], batch_to
     if not len(steps):
         return []
     order = rng.permutation(len(steps))
-    # Sort by the longer side, then by what the source has more, ascending and descending in turn: neighbours are alike
-    # on both sides. lexsort is stable, so equal lengths stay in the order drawn.
-    longest, more = np.maximum(source_lengths, steps), source_lengths - steps
-    order = order[np.lexsort((np.where(longest % 2, more, -more)[order], longest[order]))]
-    batches = np.split(order, _cuts(source_lengths[order], steps[order], batch_tokens))
-    return [batches[i] for i in rng.permutation(len(batches))]
+    # Sort by target length, then by source length, ascending and descending in turn: where one target length
+    # follows another, source lengths are alike. lexsort is stable, so equal lengths stay in the order drawn.
+    zigzag = np.where(steps % 2, source_lengths, -source_lengths)
+    order = order[np.lexsort((zigzag[order], steps[order]))]
+    batches = np.split(order, _cuts(np.maximum(source_lengths, steps)[order].tolist(), batch_tokens))
+    return [batches[i] for i in rng.permutation(len(batches)) if len(batches[i])]
 
 
-def _cuts(source_lengths: NDArray[np.int64], steps: NDArray[np.int64], batch_tokens: int) -> list[int]:
-    """Where to cut a row of sentences of these lengths, the longest last, into the batches that cost least.
-
-    A batch costs its positions, padding included, and `batch_tokens` / 6 beside them: less padding is worth a few
-    batches more. It begins where a length changes, or an eighth, two eighths, … of a batch later. The cheapest division
-    up to each such place follows from those up to the places before it (dynamic programming).
-    """
-    alike = [0, *(np.flatnonzero((np.diff(source_lengths) != 0) | (np.diff(steps) != 0)) + 1).tolist(), len(steps)]
-    places = [place for begin, end in pairwise(alike) for place in
-              range(begin, end, max(1, batch_tokens // max(source_lengths[begin], steps[begin]) // 8))]
-    sources, targets = source_lengths[places].tolist(), steps[places].tolist()
-    places.append(len(steps))
-    costs, starts = [0.0], [0]  # up to each place: of the cheapest division; where its last batch begins
-    for end in range(1, len(places)):
-        source = target = 0
-        most = batch_tokens // max(sources[end - 1], targets[end - 1])  # sentences
-        cheapest, start = math.inf, end
-        for first in range(end - 1, -1, -1):
-            count = places[end] - places[first]
-            if count > most and first < end - 1:
-                break
-            source, target = max(source, sources[first]), max(target, targets[first])
-            cost = costs[first] + count * (source + target) + batch_tokens / 6
-            if cost < cheapest:
-                cheapest, start = cost, first
-        costs.append(cheapest)
-        starts.append(start)
-    cuts, end = [], starts[-1]
-    while end:
-        cuts.append(places[end])
-        end = starts[end]
-    return cuts[::-1]
+def _cuts(lengths: list[int], batch_tokens: int) -> list[int]:
+    """Where to cut a row of sentences of these lengths to keep count × longest within ``batch_tokens``."""
+    cuts, start, longest = [], 0, 0
+    for position, length in enumerate(lengths):
+        longest = max(longest, length)
+        if position > start and longest * (position + 1 - start) > batch_tokens:
+            cuts.append(position)
+            start, longest = position, length
+    return cuts
 
 
 def collate(examples: Sequence[Example], indices: Sequence[int] | NDArray[np.int64]) -> Batch:

@@ -31,7 +31,7 @@ from transformer.training.progress import Progress
 from transformer.training.run_folder import OPTIMIZER, RunError, checkpoint_names, remove, resolve
 
 FORMAT = 2
-NUMERICS = 5  # raised when the last digits of updates change: by sums, kernels, or the division of batches
+NUMERICS = 6  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
 
