@@ -19,7 +19,7 @@ from minigrad.device.local import recording
 from minigrad.engine.errors import CAUGHT, explain, shown
 from minigrad.engine.node import Array, TensorBase
 from minigrad.engine.operands import NUMERIC, numeric
-from minigrad.engine.primitive import casting
+from minigrad.engine.watch import around
 
 LARGEST = sys.float_info.max  # the largest finite number
 
@@ -120,7 +120,7 @@ def public_in_precision(precision: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
-            if (cast := casting.get()) is not None:
+            if (cast := around.get().cast) is not None:
                 values = cast.arguments(precision, [*args, *keywords.values()])
                 args, keywords = values[:len(args)], dict(zip(keywords, values[len(args):], strict=True))
             return function(*args, **keywords)

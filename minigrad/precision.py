@@ -24,8 +24,8 @@ from minigrad.arguments import number, whole_number
 from minigrad.device import DeviceError, asarray_on, device_of, is_array, on_device_of, to_numpy
 from minigrad.device.local import Setting
 from minigrad.engine.node import TensorBase, in_dtype
-from minigrad.engine.primitive import Primitive, casting
-from minigrad.engine.watch import span
+from minigrad.engine.primitive import Primitive
+from minigrad.engine.watch import put_around, span
 from minigrad.optim.optimizer import Optimizer
 from minigrad.tensor import Tensor
 
@@ -107,7 +107,7 @@ def autocast() -> Setting[Any]:
 
     Source: Micikevicius et al., "Mixed precision training", 2018 (arXiv:1710.03740), section 3.
     """
-    return Setting(casting, lambda now: _autocast)
+    return put_around(cast=_autocast)
 
 
 # --------------------------------------------------------------------------- loss scaling

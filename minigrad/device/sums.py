@@ -63,8 +63,12 @@ def narrowed(x: Any, dtype: Any) -> Any:
 
 def loses_digits(x: Any, axis: Any) -> bool:
     """Whether the sum of the host array x over `axis` is one of float16, or may add more than `LONG` in a row."""
-    if type(x) is not np.ndarray or x.dtype.char != "f" or x.size <= LONG:
-        return type(x) is np.ndarray and x.dtype.char == "e"
+    kind = x.dtype.char if type(x) is np.ndarray else ""
+    return kind == "e" or (kind == "f" and x.size > LONG and terms_in_a_row(x, axis) > LONG)
+
+
+def terms_in_a_row(x: Any, axis: Any) -> int:
+    """How many terms of the sum of x over `axis` NumPy may add one after the other."""
     axes = {a % x.ndim for a in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))}
     terms = math.prod([x.shape[a] for a in axes])
     if x.flags.c_contiguous:  # the last axes are those that are added in pairs
@@ -72,4 +76,4 @@ def loses_digits(x: Any, axis: Any) -> bool:
             if a not in axes:
                 break
             terms //= x.shape[a]
-    return terms > LONG
+    return terms

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
-from minigrad.device.local import Setting
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, in_dtype, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
-from minigrad.engine.primitive import casting, composing, only_definitions
-from minigrad.engine.watch import span, watched, watchers
+from minigrad.engine.primitive import only_definitions
+from minigrad.engine.watch import put_around, span, watched, watchers
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -137,8 +136,8 @@ def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any
     """What a pass runs in: recording of definitions alone under create_graph; a span."""
     stack = contextlib.ExitStack()
     if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
-        for setting in (Setting(composing, lambda now: None), Setting(casting, lambda now: None), only_definitions()):
-            stack.enter_context(setting)
+        stack.enter_context(put_around(compose=None, cast=None))
+        stack.enter_context(only_definitions())
     stack.enter_context(span("backward"))
     return stack
 

@@ -14,10 +14,15 @@ from minigrad.engine.node import Array, TensorBase
 
 NUMERIC = frozenset("biuf")  # the kinds of dtypes that tensors have
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
+PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
+STATIC = PLAIN | {str, slice, type(Ellipsis)}
+HOST = STATIC | {np.ndarray}
 
 
 def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
     """A differentiable argument as the forward gets it: NumPy scalars are weak, lists become arrays."""
+    if isinstance(value, TensorBase):
+        return value._data
     if isinstance(value, np.generic):
         number = numeric(value, operation)
         return float(number) if number.dtype.kind == "f" else number.item()  # of a long double item() is one again
@@ -27,11 +32,31 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
         like = next(a for a in args if isinstance(a, TensorBase))._data
         array = numeric(np.asarray([plain(part, operation) for part in value]), operation)
         return asarray_on(device_of(like), array, np.float32 if array.dtype.kind == "f" else None)
-    data = value._data if isinstance(value, TensorBase) else value
-    if not is_array(data):
+    if not is_array(value):
         raise TypeError(f"{operation}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
                         "number")
-    return numeric(data, operation)
+    return numeric(value, operation)
+
+
+def is_plain(static: Any, kind: type) -> bool:
+    """Whether an argument without a gradient rule is used as it is beside tensors whose arrays are of this `kind`."""
+    parts = static if type(static) is tuple else (static,)
+    kinds = HOST if kind is np.ndarray else {*STATIC, kind}
+    return kinds.issuperset(map(type, parts)) and (type(static) is not kind or static.dtype.kind in NUMERIC)
+
+
+def as_static(value: Any, args: Sequence[Any], operation: str) -> Any:
+    """An argument without a gradient rule as the forward gets it: a mask or an index goes to where the tensors are."""
+    if isinstance(value, TensorBase):
+        return value._data
+    if type(value) is tuple:  # an index may have tensors in it
+        return tuple([as_static(part, args, operation) for part in value])
+    if isinstance(value, np.number | np.bool_ | complex | np.ndarray):
+        value = as_operand(value, args, operation)
+    if not isinstance(value, np.ndarray):
+        return value
+    places = [device_of(argument._data) for argument in args if isinstance(argument, TensorBase)]
+    return to_device(value, max(places, default="cpu"))  # a name of a GPU comes after "cpu"
 
 
 def numeric(array: Any, operation: str) -> Any:
@@ -39,12 +64,6 @@ def numeric(array: Any, operation: str) -> Any:
     if array.dtype.kind not in NUMERIC:
         raise TypeError(f"{operation}: data must be boolean, integer or floating, got dtype {array.dtype}")
     return plain(array, operation)
-
-
-def beside(static: Any, args: Sequence[Any]) -> Any:
-    """A host array that is a mask, a condition or an index, on the device of the tensors that it is used with."""
-    places = [device_of(a._data) for a in args if isinstance(a, TensorBase)]
-    return to_device(static, max(places, default="cpu"))  # a name of a GPU comes after "cpu"
 
 
 def check_devices(values: Iterable[Any], operation: str) -> Array | None:
@@ -56,20 +75,20 @@ def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     return next((array for place, array in places.items() if place != "cpu"), None)
 
 
-def promote(operands: list[Any], floating: bool, broadcasts: bool) -> None:
+def promote(values: list[Any], positions: Iterable[int], floating: bool, broadcasts: bool) -> None:
     """Give the operands a common dtype where NumPy's own rules would widen a float: ints never do.
 
     Operands that broadcast are left to NumPy once all are floating. Any other forward may work in place on what the
     first operand gave, and so finds all of them in the widest dtype.
     """
-    dtypes = [getattr(operand, "dtype", None) for operand in operands]
-    floats = [dtype for dtype in dtypes if dtype is not None and dtype.kind == "f"]
-    if not floats and not floating and not any(isinstance(operand, float) for operand in operands):
+    dtypes = {position: getattr(values[position], "dtype", None) for position in positions}
+    floats = [dtype for dtype in dtypes.values() if dtype is not None and dtype.kind == "f"]
+    if not floats and not floating and not any(isinstance(values[position], float) for position in positions):
         return
     target = np.result_type(*floats) if floats else np.dtype(np.float32)
-    for position, dtype in enumerate(dtypes):
+    for position, dtype in dtypes.items():
         if dtype is not None and dtype != target and (dtype.kind != "f" or not broadcasts):
-            operands[position] = asarray_on(device_of(operands[position]), operands[position], target)
+            values[position] = asarray_on(device_of(values[position]), values[position], target)
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -37,29 +37,21 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any, Self
 
-import numpy as np
 from numpy import ndarray
 
-from minigrad.device import is_array, is_host, on_device_of
+from minigrad.device import is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain
 from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
-from minigrad.engine.operands import NUMERIC, as_operand, beside, check_devices, numeric, promote
+from minigrad.engine.operands import PLAIN, as_operand, as_static, check_devices, is_plain, promote
 from minigrad.engine.rules import FACTS, RESERVED, Body, Function, parameter_names
-from minigrad.engine.watch import watched, watchers
+from minigrad.engine.watch import NOTHING, around, watched
 
 __all__ = ["Primitive", "Saved", "primitive"]
 
-PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
-STATIC = PLAIN | {str, slice, type(Ellipsis), ndarray}
 bodies = Switch("minigrad.bodies", default=True)
-# What gives the output of an operation that has steps: a function of the operation, its arguments, and their values.
-composing: ContextVar[Function | None] = ContextVar("minigrad.composing", default=None)
-# What casts the values of an operation with a precision: see `minigrad.precision`.
-casting: ContextVar[Any] = ContextVar("minigrad.casting", default=None)
 
 
 def only_definitions() -> Setting[bool]:
@@ -106,8 +98,7 @@ class Primitive(Body, functools.partial[Any]):
         self.bodies: dict[str, Body] = {}  # by the module of the arrays that they are for
         self.inputs: tuple[str, ...] = ()  # the parameters with a rule; the others are static
         self._arity = len(self.parameters)
-        self.positions: tuple[int, ...] = ()
-        self._statics = tuple(range(len(self.parameters)))
+        self.positions: tuple[int, ...] = ()  # theirs
         defaults = forward.__defaults__ or ()
         self._defaults = dict(zip(self.parameters[::-1], defaults[::-1], strict=False))
         self._differentiable = True
@@ -133,14 +124,12 @@ class Primitive(Body, functools.partial[Any]):
                                 f"the parameters are {', '.join(self.parameters)}")
         self.inputs = tuple(p for p in self.parameters if p in names or p in self.inputs)
         self.positions = tuple(self.parameters.index(p) for p in self.inputs)
-        self._statics = tuple(i for i in range(len(self.parameters)) if i not in self.positions)
 
     def no_gradient(self) -> Self:
         """Declare that the output never carries a gradient: comparisons, argmax, rounding."""
         self._differentiable = False
-        self._statics = ()
-        if self.broadcasts:  # all but its options are operands, too, whose dtypes are promoted
-            self.positions = tuple(range(len(self.parameters) - len(self._defaults)))
+        # All but its options are operands, too, whose dtypes are promoted.
+        self.positions = tuple(range(self._arity - len(self._defaults) if self.broadcasts else 1))
         return self
 
     def faster(self, module: str) -> Callable[[Function], Body]:
@@ -164,31 +153,36 @@ class Primitive(Body, functools.partial[Any]):
             if isinstance(argument, TensorBase):
                 break
         else:  # arrays alone: the definition, and nothing else
-            try:
-                result = self.forward(*args)
-            except CAUGHT as error:
-                explain(error, args, self.name, self.parameters)
-            return result[0] if self.has_saved else result
-        values, anchor = plain_values(args, self._statics) or self._convert(args)
-        if self.precision is not None and (cast := casting.get()) is not None:
-            values = cast.values(self, args, values)
-        if self.composition is not None and (compose := composing.get()) is not None:
-            return compose(self, args, values)
-        if watchers():
-            return watched(self, args, functools.partial(self.run, args, values, anchor))
-        return self.run(args, values, anchor)
+            out = self.compute(self, args)
+            return out[0] if self.has_saved else out
+        values, anchor = self.values_of(args, argument._data)
+        if anchor is None and around.get() is NOTHING:
+            return self.run(args, values)
+        return self.run_within(args, values, anchor)
 
-    def run(self, args: tuple[Any, ...], values: Sequence[Any], anchor: Array | None) -> Any:
-        """Run a body on raw arrays, beside `anchor` if they are on a GPU; record it if an input needs a gradient."""
+    def values_of(self, args: tuple[Any, ...], like: Array) -> tuple[list[Any], Array | None]:
+        """The raw values of the arguments, of one dtype and device; and one of the arrays if they are on a GPU.
+
+        In the usual case all tensors are floating, of the dtype and kind of `like`, and what is not a tensor is plain.
+        """
+        dtype, kind, values = like.dtype, type(like), []
+        for argument in args:
+            if isinstance(argument, TensorBase):
+                argument = argument._data
+                if argument.dtype is not dtype or type(argument) is not kind:
+                    return self._convert(args)
+            elif type(argument) not in PLAIN and (
+                    len(values) in self.positions or not is_plain(argument, kind)):
+                return self._convert(args)
+            values.append(argument)
+        if dtype.kind != "f":
+            return self._convert(args)
+        return values, None if kind is ndarray else check_devices(values, self.name)
+
+    def run(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
+        """Run a body on raw arrays; record it if an input needs a gradient."""
         body = self.body_for(values[self.positions[0]]) if self.bodies else self
-        try:
-            if anchor is None:
-                out = body.forward(*values)
-            else:
-                with on_device_of(anchor):
-                    out = body.forward(*values)
-        except CAUGHT as error:
-            explain(error, values, self.name, self.parameters)
+        out = self.compute(body, values)
         out, saved = out if body.has_saved else (out, None)
         shares = getattr(out, "base", None) is not None
         for value in values:
@@ -198,6 +192,23 @@ class Primitive(Body, functools.partial[Any]):
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
+
+    def compute(self, body: Body, values: Sequence[Any]) -> Any:
+        """What the forward of `body` returns; its errors name the operation."""
+        try:
+            return body.forward(*values)
+        except CAUGHT as error:
+            explain(error, values, self.name, self.parameters)
+
+    def run_within(self, args: tuple[Any, ...], values: Sequence[Any], anchor: Array | None) -> Any:
+        """`run`, as what stands around it says, and where `anchor` is."""
+        here = around.get()
+        if self.precision is not None and here.cast is not None:
+            values = here.cast.values(self, args, values)
+        if self.composition is not None and here.compose is not None:
+            return here.compose(self, args, values)
+        with on_device_of(0 if anchor is None else anchor):
+            return watched(self, args, functools.partial(self.run, args, values))
 
     def body_for(self, x: Any) -> Body:
         """What runs where x is the first input: a faster body, if there is one for it."""
@@ -225,32 +236,29 @@ class Primitive(Body, functools.partial[Any]):
         return out[0] if isinstance(out, tuple) else out
 
     def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
-        """Give `tensor` its node, if an input needs a gradient."""
-        needs, parents = [], []
-        for position in self.positions:
-            source = args[position]
-            needed = isinstance(source, TensorBase) and source._requires_grad
-            needs.append(needed)
-            if needed:
+        """Give `tensor` its node, if an argument needs a gradient."""
+        needing, parents = [], []
+        for position, source in enumerate(args):
+            if isinstance(source, TensorBase) and source._requires_grad:
+                needing.append(position)
                 parents.append(source._node or source)
         if not parents:
             return
-        plan = body.plans.get(tuple(needs)) or body.plan(tuple(needs))
+        plan = body.plans.get(tuple(needing)) or body.plan(tuple(needing))
         kept, versions = [], []
         for kind, position in plan.keep:
-            source = None
             if kind == "value":
                 value, source = values[position], args[position]
             elif kind == "out":
                 value, source = tensor._data, tensor
             else:
-                value = saved if kind == "saved" else FACTS[kind](values[position])
-            kept.append(value)
+                value, source = saved if kind == "saved" else FACTS[kind](values[position]), None
             if isinstance(source, TensorBase):
                 versions.append((source._version, source._version[0], value))
             elif type(source) is tuple:  # an index
                 versions += [(s._version, s._version[0], v) for s, v in zip(source, value, strict=True)
                              if isinstance(s, TensorBase)]
+            kept.append(value)
         tensor._node = Node(self, plan, parents, kept, versions, tensor._data.shape, tensor._data.dtype)
         tensor._requires_grad = True
 
@@ -268,62 +276,11 @@ class Primitive(Body, functools.partial[Any]):
         return (*args, *[given[name] for name in rest])
 
     def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], Array | None]:
-        """The raw values of the arguments, of one dtype and device; and one of the arrays if they are on a GPU."""
-        values = [self._static(argument, position, args) for position, argument in enumerate(args)]
-        operands = [as_operand(args[position], args, self.name) for position in self.positions]
-        promote(operands or (values if self.floating else []), self.floating, self.broadcasts)
-        for position, operand in zip(self.positions, operands, strict=True):
-            values[position] = operand
+        """`values_of` of any arguments."""
+        values = [(as_operand if position in self.positions else as_static)(argument, args, self.name)
+                  for position, argument in enumerate(args)]
+        promote(values, self.positions, self.floating, self.broadcasts)
         return values, check_devices(values, self.name)
-
-    def _static(self, value: Any, position: int, args: Sequence[Any]) -> Any:
-        """An argument without a gradient rule, as the forward gets it."""
-        if position in self.positions or type(value) in PLAIN:
-            return value
-        if isinstance(value, TensorBase):
-            if value._requires_grad and recording.get() and self._differentiable:
-                raise TypeError(f"{self.name}: the argument {self.parameters[position]!r} has no gradient rule, "
-                                "but the tensor given for it requires a gradient; use .detach() if none is wanted")
-            return numeric(value._data, self.name)
-        if type(value) is tuple:  # an index may have tensors in it
-            return tuple([self._static(part, position, args) for part in value])
-        if isinstance(value, np.number | np.bool_ | complex | ndarray):
-            value = as_operand(value, args, self.name)
-        return beside(value, args) if isinstance(value, ndarray) else value
-
-
-def plain_values(args: tuple[Any, ...], statics: tuple[int, ...]) -> tuple[list[Any], Array | None] | None:
-    """The raw values in the usual case: tensors of one floating dtype and device, numbers, plain statics.
-
-    And one of the arrays if they are on a GPU. None if there is anything else among the arguments, or no tensor.
-    """
-    values: list[Any] = []
-    dtype = kind = None
-    for argument in args:
-        if isinstance(argument, TensorBase):
-            data = argument._data
-            static = statics and argument._requires_grad and len(values) in statics
-            if static or (dtype is not None and (data.dtype is not dtype or type(data) is not kind)):
-                return None
-            argument, dtype, kind = data, data.dtype, type(data)
-        elif type(argument) not in PLAIN:
-            parts = argument if type(argument) is tuple else (argument,)
-            plain = STATIC.issuperset(map(type, parts)) or {*STATIC, kind}.issuperset(map(type, parts))
-            if (len(values) not in statics or not plain
-                    or (type(argument) is ndarray and argument.dtype.kind not in NUMERIC)):
-                return None
-        values.append(argument)
-    if dtype is None or dtype.kind != "f":
-        return None
-    return (values, None) if kind is ndarray else on_one_gpu(values, kind)
-
-
-def on_one_gpu(values: list[Any], kind: Any) -> tuple[list[Any], Array] | None:
-    """The values and one of their arrays; None unless all arrays are of this kind and on one GPU."""
-    arrays = [part for value in values for part in (value if type(value) is tuple else (value,)) if is_array(part)]
-    if any(type(array) is not kind or is_host(array) for array in arrays):
-        return None
-    return (values, arrays[0]) if len({array.device.id for array in arrays}) == 1 else None
 
 
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:

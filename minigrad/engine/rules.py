@@ -59,7 +59,7 @@ class Body:
         self.adding: dict[str, Function] = {}
         self.joint: Function | None = None
         self.has_saved = False
-        self.plans: dict[tuple[bool, ...], Plan] = {}
+        self.plans: dict[tuple[int, ...], Plan] = {}
 
     def gradient(self, **rules: Function) -> None:
         """Give the rule of each input, by its name: ``mul.gradient(x=lambda g, y: g * y, …)``."""
@@ -135,18 +135,22 @@ class Body:
             return operator.itemgetter(*places)
         return operator.itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
-    def plan(self, needs: tuple[bool, ...]) -> Plan:
-        """The plan for these inputs that need a gradient."""
+    def plan(self, needing: tuple[int, ...]) -> Plan:
+        """The plan for the arguments at these positions, which need a gradient; TypeError if one has no rule."""
         primitive = self.primitive
-        named = dict(zip(primitive.inputs, needs, strict=True))
-        names, keep = tuple(name for name in named if named[name]), list[Source]()
+        names, keep = tuple([primitive.parameters[i] for i in needing]), list[Source]()
+        for name in names:
+            if name not in primitive.inputs:
+                raise TypeError(f"{primitive.name}: the argument {name!r} has no gradient rule, but the tensor given "
+                                "for it requires a gradient; use .detach() if none is wanted")
         calls, again = self.calls(names, keep, adding=True), ()
         if primitive.joint is not None and primitive.composition is not None:  # which is called with every argument
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         else:
             again = primitive.calls(names, keep, adding=False)
-        self.plans[needs] = Plan(types.SimpleNamespace(**named), names, tuple(keep), calls, again, self.fresh)
-        return self.plans[needs]
+        needs = types.SimpleNamespace(**{name: name in names for name in primitive.inputs})
+        self.plans[needing] = Plan(needs, names, tuple(keep), calls, again, self.fresh)
+        return self.plans[needing]
 
 
 def parameter_names(function: Function) -> list[str]:

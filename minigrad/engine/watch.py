@@ -5,7 +5,8 @@
         loss.backward()
 
 What runs is an operation, the gradient rules of a recorded one, a module, or a stretch of the program that `span` gives
-a name. Without a watcher, an operation pays one look at a context variable.
+a name. Watchers are one of three things that may stand around operations, and an operation pays one look at a context
+variable for all three.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from minigrad.device.local import Setting
 
@@ -47,23 +48,42 @@ class Watcher:
         """``tensor[index] = value`` is about to happen in place; index and value are arrays, slices, numbers."""
 
 
-_watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("minigrad.watchers", default=())
-watchers = _watchers.get
+class Around(NamedTuple):
+    """What stands around the operations of a thread or task."""
+
+    watchers: tuple[Watcher, ...] = ()
+    # Gives the output of an operation that has steps, of it, its arguments and their values: `minigrad.fused`.
+    compose: Any = None
+    # Casts the values of an operation with a precision: `minigrad.autocast`.
+    cast: Any = None
 
 
-def watch(watcher: Watcher) -> Setting[tuple[Watcher, ...]]:
+NOTHING = Around()
+around: ContextVar[Around] = ContextVar("minigrad.around", default=NOTHING)
+
+
+def put_around(**changes: Any) -> Setting[Around]:
+    """A block, or a decorator, in which these fields of `Around` have other values."""
+    def change(now: Around) -> Around:
+        then = now._replace(**changes)
+        return NOTHING if then == NOTHING else then  # by which an operation sees that there is nothing
+
+    return Setting(around, change)
+
+
+def watchers() -> tuple[Watcher, ...]:
+    """Those that are told of what runs here."""
+    return around.get().watchers
+
+
+def watch(watcher: Watcher) -> Setting[Around]:
     """A block, or a decorator, in which `watcher` is told of what runs."""
-    return Setting(_watchers, lambda now: (*now, watcher))
+    return Setting(around, lambda now: now._replace(watchers=(*now.watchers, watcher)))
 
 
-def unwatched(watcher: Watcher) -> Setting[tuple[Watcher, ...]]:
+def unwatched(watcher: Watcher) -> Setting[Around]:
     """A block inside in which it is not."""
-    return Setting(_watchers, lambda now: tuple(one for one in now if one is not watcher))
-
-
-def watched_by(entries: tuple[Watcher, ...]) -> Setting[tuple[Watcher, ...]]:
-    """A block in which these are told, and nobody else: a recomputation is watched by those who watch the backward."""
-    return Setting(_watchers, lambda now: entries)
+    return put_around(watchers=tuple(one for one in watchers() if one is not watcher))
 
 
 def watched(what: Any, given: Any, run: Callable[[], Any]) -> Any:

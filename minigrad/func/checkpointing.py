@@ -21,7 +21,7 @@ from minigrad.engine.errors import shown
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.primitive import primitive
 from minigrad.engine.rules import Plan
-from minigrad.engine.watch import Watcher, watch, watched, watched_by, watchers
+from minigrad.engine.watch import Watcher, put_around, watch, watched, watchers
 from minigrad.func.call import tensors_in
 from minigrad.func.modules import replaced
 from minigrad.func.trees import tree_leaves, tree_map
@@ -91,7 +91,7 @@ class Segment:
         around = watchers()
 
         def again() -> Any:
-            with watched_by(around), random.fork(), replaced():
+            with put_around(watchers=around), random.fork(), replaced():
                 random.set_state(self.random_state)
                 return self.run()[0]
 

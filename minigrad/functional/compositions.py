@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 from minigrad.device.local import Setting
 from minigrad.device.sums import narrowed, widened
-from minigrad.engine import primitive
 from minigrad.engine.errors import CAUGHT, explain
 from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import Primitive, casting
+from minigrad.engine.primitive import Primitive
+from minigrad.engine.watch import around, put_around
 
 T = TypeVar("T", bound=TensorBase)
 Visitor = Callable[[str, TensorBase], TensorBase | None]
@@ -34,7 +34,7 @@ _looking: ContextVar[tuple[Visitor | None, Reader | None]] = ContextVar("minigra
 def compose(op: Primitive, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
     """The output of the steps of `op`, in the dtypes of its values; their errors name `op`."""
     try:
-        with Setting(casting, lambda now: None):
+        with put_around(cast=None):
             return op.steps(args, values)
     except CAUGHT as error:
         explain(error, args, op.name)
@@ -45,12 +45,12 @@ def fused(enabled: bool) -> Setting[Any]:
 
     Local to the thread or task.
     """
-    return Setting(primitive.composing, lambda now: None if enabled else compose)
+    return put_around(compose=None if enabled else compose)
 
 
 def composing() -> bool:
     """Whether compositions run here in place of fused functions."""
-    return primitive.composing.get() is not None
+    return around.get().compose is not None
 
 
 def tap(name: str, tensor: T, scale: float = 1.0) -> T:

@@ -10,12 +10,12 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, autocast, enable_grad, functional, fused, nn, no_grad, tap, tapping
 from minigrad.device.local import is_grad_enabled
-from minigrad.engine.primitive import casting
+from minigrad.engine.watch import around
 from minigrad.functional.compositions import composing
 
 # A way to make the switch, a way to read it, and its value inside; outside it has the other.
 SWITCHES = [(no_grad, is_grad_enabled, False), (lambda: fused(False), composing, True),
-            (autocast, lambda: casting.get() is not None, True),
+            (autocast, lambda: around.get().cast is not None, True),
             (nn.evaluating, lambda: not nn.Dropout().training, True)]
 
 

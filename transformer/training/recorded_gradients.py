@@ -10,8 +10,8 @@ import numpy as np
 
 from minigrad.device import on_device_of, xp
 from minigrad.engine.node import wrap
-from minigrad.engine.primitive import bodies, casting, composing
-from minigrad.engine.watch import watchers
+from minigrad.engine.primitive import bodies
+from minigrad.engine.watch import NOTHING, around
 from minigrad.kernels.cuda.graph import Recorded
 
 from transformer.model import Transformer
@@ -37,8 +37,8 @@ class RecordedGradients:
     def serve(model: Transformer) -> bool:
         """Whether they do now: the model is on a card, runs as it does by default, and nobody is told of its steps."""
         parameters: list[Any] = list(model.parameters())
-        return (type(parameters[0].data).__module__ == "cupy" and casting.get() is None and composing.get() is None
-                and bodies.get() and not watchers() and not any(x._hooks for x in [*parameters, *model.modules()]))
+        return (type(parameters[0].data).__module__ == "cupy" and around.get() == NOTHING and bodies.get()
+                and not any(x._hooks for x in [*parameters, *model.modules()]))
 
     def __call__(self, shard: Any, label_smoothing: float, denominator: float) -> Any:
         """As `ParallelGradients`; the ids of the shard are on the GPU."""
