@@ -27,7 +27,8 @@ from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, in_dtype, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import only_definitions
-from minigrad.engine.watch import put_around, span, watched, watchers
+from minigrad.engine.rules import Call
+from minigrad.engine.watch import NOTHING, around, put_around, span, watched
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
 
@@ -42,7 +43,7 @@ class Arriving:
 
     def __init__(self, create_graph: bool) -> None:
         self.create_graph = create_graph
-        self.may_write = not create_graph and all(watcher.buffers for watcher in watchers())
+        self.may_write = not create_graph and all(watcher.buffers for watcher in around.get().watchers)
         self.entries: dict[int, list[Any]] = {}
         self.heap: list[tuple[int, Node]] = []
         self.expected: Counter[int] = Counter()  # how many gradients are still to come, by a leaf's id; see `expect`
@@ -112,7 +113,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect(graph_of([root for root, _ in roots])[0].values())
-    with surroundings_of(create_graph) if create_graph or watchers() else contextlib.nullcontext():
+    with surroundings_of(create_graph) if create_graph or around.get() is not NOTHING else contextlib.nullcontext():
         while arriving.heap:
             g, _, node = entry = arriving.latest()
             if id(node) in captured or (wanted is None and node.retained is not None):
@@ -120,11 +121,13 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
             node.check()
-            if type(g) is np.ndarray:
-                send_gradients(node, g, arriving, wanted)
+            if type(g) is np.ndarray and around.get() is NOTHING:
+                gradients = gradients_of_parents(node, g, arriving, wanted)
             else:
-                with arriving.device(g):
-                    send_gradients(node, g, arriving, wanted)
+                gradients = gradients_within(node, g, arriving, wanted)
+            for target, gradient in zip(node.parents, gradients, strict=True):
+                if gradient is not None:
+                    arriving.add(target, gradient, node.plan.fresh and arriving.may_write)
             if not retain_graph:
                 node.saved, node.versions = FREED, ()
             if receive is not None:
@@ -142,48 +145,45 @@ def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any
     return stack
 
 
-def send_gradients(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> None:
-    """Run the rules of `node` on its gradient `g`, and send what they return to its parents."""
-    if watchers():
-        gradients = watched(node, g, functools.partial(gradients_of_parents, node, g, arriving, wanted))
-    else:
-        gradients = gradients_of_parents(node, g, arriving, wanted)
-    fresh = node.plan.fresh and arriving.may_write
-    for target, gradient in zip(node.parents, gradients, strict=True):
-        if gradient is not None:
-            arriving.add(target, gradient, fresh)
+def gradients_within(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
+    """`gradients_of_parents`, watched, and on the device of `g`."""
+    with arriving.device(g):
+        return list(watched(node, g, functools.partial(gradients_of_parents, node, g, arriving, wanted)))
 
 
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
-    """The gradients of the parents of `node`, None for those that nobody wants."""
+    """Run the rules of `node` on its gradient: those of its parents, None where nobody wants one."""
     plan, create_graph = node.plan, arriving.create_graph
     # Rules that add into a buffer, only where we may write; under create_graph the definition's, or none: `expand`.
-    calls = plan.calls if arriving.may_write or not (create_graph or plan.of_definition) else plan.of_definition
+    joint, calls = (plan.calls if arriving.may_write or not (create_graph or plan.of_definition[1]) else
+                    plan.of_definition)
     if not calls:
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if create_graph else node.saved))
+    if joint is not None:
+        values = together(node, joint, values)
     gradients: list[Any] = [None] * len(calls)
-    together = None
-    for i, target in enumerate(node.parents):
-        rule, pick, adds, joint = calls[i]
-        if wanted is not None and id(target) not in wanted:
-            continue
-        if joint:
-            together = rule(*pick(values)) if together is None else together
-            inputs = node.primitive.inputs
-            if len(together) != len(inputs):
-                raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of "
-                                f"its {len(inputs)} inputs")
-            gradient = together[inputs.index(plan.names[i])]
-        elif adds:
-            gradient = arriving.buffer(target, g)
-            rule(gradient, *pick(values))
-        else:
-            gradient = rule(*pick(values))
-        like = target if type(target) is Node else target._data
-        if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
-            gradient = match_input(gradient, like, node.primitive, plan.names[i])
-        gradients[i] = gradient
+    for i, (rule, pick, adds) in enumerate(calls):
+        target = node.parents[i]
+        if wanted is None or id(target) in wanted:
+            if adds:
+                gradient = arriving.buffer(target, g)
+                rule(gradient, *pick(values))
+            else:
+                gradient = rule(*pick(values))
+            like = target if type(target) is Node else target._data
+            if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
+                gradient = match_input(gradient, like, node.primitive, plan.names[i])
+            gradients[i] = gradient
+    return gradients
+
+
+def together(node: Node, joint: Call, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What the joint rule of `node` returns: a gradient for each input."""
+    gradients = tuple(joint.rule(*joint.pick(values)))
+    if len(gradients) != len(node.primitive.inputs):
+        raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
+                        f"{len(node.primitive.inputs)} inputs")
     return gradients
 
 

@@ -30,7 +30,11 @@ class Call(NamedTuple):
     rule: Function
     pick: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     adds: bool = False
-    joint: bool = False  # it returns the gradients of all inputs
+
+
+# The call of a joint rule, or None; and one for each input that needs a gradient: given what the joint rule returned,
+# it takes that of its input.
+Calls = tuple[Call | None, tuple[Call, ...]]
 
 
 class Plan(NamedTuple):
@@ -42,8 +46,8 @@ class Plan(NamedTuple):
     needs: Any = None  # whether each input needs a gradient, by name: ``needs.weight``
     names: tuple[str, ...] = ()  # of the inputs that do
     keep: tuple[Source, ...] = ()
-    calls: tuple[Call, ...] = ()  # one for each of `names`; none: every backward records the computation again
-    of_definition: tuple[Call, ...] = ()  # for create_graph: the definition's, none of which adds, or none at all
+    calls: Calls = (None, ())  # of no input: every backward records the computation again
+    of_definition: Calls = (None, ())  # for create_graph: those of the definition, none of which adds, or none at all
     fresh: bool = False  # what the calls return shares memory with nothing else
 
 
@@ -113,10 +117,12 @@ class Body:
                                 f"needs, saved, {', '.join(parameters)}, and …_shape, …_dtype or …_device of those")
         return found
 
-    def calls(self, names: Sequence[str], keep: list[Source], adding: bool) -> tuple[Call, ...]:
+    def calls(self, names: Sequence[str], keep: list[Source], adding: bool) -> Calls:
         """The calls of the rules for these inputs, those that add if `adding`; what they ask for is put into `keep`."""
         if self.joint is not None:
-            return (Call(self.joint, self._pick(self.sources(self.joint), keep), joint=True),) * len(names)
+            places = [self.primitive.inputs.index(name) for name in names]
+            return (Call(self.joint, self._pick(self.sources(self.joint), keep)),
+                    tuple([Call(lambda gradient: gradient, operator.itemgetter(slice(i, i + 1))) for i in places]))
         found = []
         for name in names:
             if name not in self.rules:
@@ -124,7 +130,7 @@ class Body:
             adds = adding and name in self.adding
             rule = self.adding[name] if adds else self.rules[name]
             found.append(Call(rule, self._pick(self.sources(rule, skip=adds), keep), adds))
-        return tuple(found)
+        return None, tuple(found)
 
     def _pick(self, sources: list[Source], keep: list[Source]) -> Any:
         """A function from ``(g, needs, *saved)`` to the tuple of these sources."""
@@ -143,7 +149,7 @@ class Body:
             if name not in primitive.inputs:
                 raise TypeError(f"{primitive.name}: the argument {name!r} has no gradient rule, but the tensor given "
                                 "for it requires a gradient; use .detach() if none is wanted")
-        calls, again = self.calls(names, keep, adding=True), ()
+        calls, again = self.calls(names, keep, adding=True), Plan().of_definition
         if primitive.joint is not None and primitive.composition is not None:  # which is called with every argument
             keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
         else:

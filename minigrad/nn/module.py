@@ -13,7 +13,7 @@ from typing import Any, Self
 from minigrad.arguments import numeric_dtype
 from minigrad.device import asarray_on, parse_device
 from minigrad.device.local import evaluation
-from minigrad.engine.watch import watched, watchers
+from minigrad.engine.watch import NOTHING, around, watched
 from minigrad.nn.hooks import ModuleHooks
 from minigrad.nn.parameter import Parameter
 from minigrad.nn.state import Keys, match_state
@@ -44,7 +44,7 @@ class Module:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
-        if self._hooks is not None or watchers():
+        if self._hooks is not None or around.get() is not NOTHING:
             return watched(self, (), lambda: _with_hooks(self, args, kwargs))
         return self.forward(*args, **kwargs)
 
