@@ -177,17 +177,21 @@ def bernoulli_mask(key: DropoutKey, shape: int | Sequence[int], keep_probability
     Returns a boolean array of ``shape`` on ``device``.
     """
     if device != "cpu":
-        first = _first_call.get()
-        with on_device(device):
-            mask = module_for(device).empty(shape, dtype=bool)
-            threshold = numpy.uint64(round(keep_probability * 2**32))
-            _philox(module_for(device))(_placed(device, key._replace(call=first)), numpy.uint64(key.call - first),
-                                        threshold, mask)
-            return mask
+        return _mask_on_gpu(key, shape, keep_probability, device)
     count = int(numpy.prod(shape))
     words = numpy.random.SFC64(_seed_sequence(_DROPOUT, key)).random_raw(-(-count // 4))
     bits = words.view(numpy.uint16)[:count]  # four elements from each 64-bit word
     return (bits < round(keep_probability * 2**16)).reshape(shape)
+
+
+def _mask_on_gpu(key: DropoutKey, shape: int | Sequence[int], keep_probability: float, device: str) -> Any:
+    first = _first_call.get()
+    with on_device(device):
+        mask = module_for(device).empty(shape, dtype=bool)
+        threshold = numpy.uint64(round(keep_probability * 2**32))
+        _philox(module_for(device))(_placed(device, key._replace(call=first)), numpy.uint64(key.call - first),
+                                    threshold, mask)
+        return mask
 
 
 # Kernels read their key in the memory of the device, so that those recorded in a CUDA graph draw by another key when it

@@ -44,8 +44,11 @@ def column_sums(x: Any) -> Any:
     """``sum_over(x, 0)`` of a matrix: in host memory a product with ones, in a quarter of the time."""
     if type(x) is not np.ndarray or x.dtype.char not in "fd":
         return sum_over(x, 0)
-    if len(x) <= LONG:
-        return np.ones(len(x), x.dtype) @ x
+    return np.ones(len(x), x.dtype) @ x if len(x) <= LONG else long_column_sums(x)
+
+
+def long_column_sums(x: Any) -> Any:
+    """`column_sums` of many rows: of blocks by the BLAS, and of these in float64."""
     blocks = len(x) // BLOCK
     sums = np.ones(BLOCK, x.dtype) @ x[:blocks * BLOCK].reshape(blocks, BLOCK, x.shape[1])
     return (sums.sum(axis=0, dtype=np.float64) + x[blocks * BLOCK:].sum(axis=0)).astype(x.dtype)

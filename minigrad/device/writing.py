@@ -21,12 +21,14 @@ def add_at(array: Any, index: Any, values: Any) -> None:
     many values for an element. On a GPU the additions are atomic: their order varies between runs, and so do a floating
     sum's last bits. There CuPy has them for integers of 32 and 64 bits alone, and raises a TypeError for others.
     """
+    rows = isinstance(index, np.ndarray) and index.dtype.kind == "i" and array.ndim > 1
+    (add_rows if rows and type(array) is np.ndarray and array.dtype.char in "efd" else add_each)(array, index, values)
+
+
+def add_each(array: Any, index: Any, values: Any) -> None:
+    """`add_at`, one value after the other."""
     namespace, kind, host = xp(array), array.dtype.char, is_host(array)
     many = host and kind == "f" and np.size(values) > max(LONG, MANY * array.size)
-    rows = isinstance(index, np.ndarray) and index.dtype.kind == "i" and array.ndim > 1
-    if rows and type(array) is np.ndarray and kind in "efd":
-        add_rows(array, index, values)
-        return
     with on_device_of(array):
         if kind == "e" or many:
             wide = array.astype(np.float64)

@@ -121,7 +121,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
             node.check()
-            if type(g) is np.ndarray and around.get() is NOTHING:
+            if g.device == "cpu" and around.get() is NOTHING:
                 gradients = gradients_of_parents(node, g, arriving, wanted)
             else:
                 gradients = gradients_within(node, g, arriving, wanted)

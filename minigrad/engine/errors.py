@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from minigrad.device import is_array
@@ -31,6 +32,15 @@ def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequ
     named = itertools.zip_longest(names, values, fillvalue="")
     operands = "; ".join(f"{name}: {shown(value)}" if name else shown(value) for name, value in named)
     raise kind(f"{operation}: {message} [operands: {operands}]") from error
+
+
+def refuse_arguments(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """TypeError, Python's with the name and the signature of an operation, for arguments that do not fit it."""
+    signature = inspect.signature(operation)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"{operation.name}{signature}: {error}") from None
 
 
 def shown(value: Any) -> str:

@@ -43,7 +43,7 @@ from numpy import ndarray
 
 from minigrad.device import is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
-from minigrad.engine.errors import CAUGHT, explain
+from minigrad.engine.errors import CAUGHT, explain, refuse_arguments
 from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
 from minigrad.engine.operands import PLAIN, as_operand, as_static, check_devices, is_plain, promote
 from minigrad.engine.rules import FACTS, RESERVED, Body, Function, parameter_names
@@ -268,11 +268,7 @@ class Primitive(Body, functools.partial[Any]):
         """All arguments in the order of the parameters, defaults filled in."""
         rest, given = self.parameters[len(args):], {**self._defaults, **kwargs}
         if len(rest) + len(args) != self._arity or not given.keys() >= set(rest) >= kwargs.keys():
-            signature = inspect.signature(self)
-            try:
-                signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise TypeError(f"{self.name}{signature}: {error}") from None
+            refuse_arguments(self, args, kwargs)
         return (*args, *[given[name] for name in rest])
 
     def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], Array | None]:

@@ -240,15 +240,11 @@ def checked(mask: Any, bias: Any, dropped: Any, p: float, query: Any, cells: tup
             operation: str) -> tuple[Any, Any, Any, float]:
     """What was given, where the query is, fitting `cells`; and the mask of dropout, drawn here if it is None."""
     p = check_probability(p, operation)
-    if mask is not None:
-        mask = check_mask(mask, query, cells, operation)
-    if bias is not None:
-        bias = check_bias(bias, query, cells, operation)
-    if dropped is not None:
-        dropped = check_mask(dropped, query, cells, f"{operation} (dropped)")
-    elif p > 0:
-        dropped = dropout_mask(cells, p, query.device)
-    return mask, bias, dropped, p
+    mask = None if mask is None else check_mask(mask, query, cells, operation)
+    bias = None if bias is None else check_bias(bias, query, cells, operation)
+    if dropped is None:
+        return mask, bias, dropout_mask(cells, p, query.device) if p > 0 else None, p
+    return mask, bias, check_mask(dropped, query, cells, f"{operation} (dropped)"), p
 
 
 def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:

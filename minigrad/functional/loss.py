@@ -10,7 +10,7 @@ import numpy as np
 
 from minigrad import ops
 from minigrad.arguments import numbers_on, public, public_in_precision
-from minigrad.device import is_host, on_device_of, to_device, xp
+from minigrad.device import on_device_of, to_device, xp
 from minigrad.device.sums import narrowed, widened
 from minigrad.engine.node import Saved, TensorBase, wrap
 from minigrad.engine.primitive import primitive
@@ -145,10 +145,8 @@ def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...
 
     The mean is 0 if none do. float16 ends at 65504, which sums of many losses exceed: its mean is computed in float32.
     """
-    if reduction == "none":
-        return losses.reshape(shape)
-    if reduction == "sum":
-        return losses.sum()
+    if reduction != "mean":
+        return losses.sum() if reduction == "sum" else losses.reshape(shape)
     wide = widened(losses)
     with on_device_of(counted):
         count = xp(counted).maximum(counted.sum(), 1)
@@ -169,14 +167,10 @@ def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: in
     out of range (of those on the host).
     """
     ids = integer_ids(target, f"{operation}: targets")
-    ignore_index = operator.index(ignore_index)
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
         raise ValueError(f"{operation}: input.shape[:-1] == target.shape, classes in the last axis, got "
                          f"{tuple(shape)} and {tuple(ids.shape)}")
-    ids = ids.reshape(-1)
-    if is_host(ids):
-        integer_ids(ids[ids != ignore_index], f"{operation}: targets", shape[-1])
-        ids = to_device(ids, device)
     with on_device_of(ids):
-        counted = ids != ignore_index
-        return xp(ids).where(counted, ids, 0), counted
+        counted = ids.reshape(-1) != operator.index(ignore_index)
+        ids = integer_ids(xp(ids).where(counted, ids.reshape(-1), 0), f"{operation}: targets", shape[-1])
+    return to_device(ids, device), to_device(counted, device)
