@@ -10,7 +10,7 @@ import click
 from mpi4py import MPI
 
 import minigrad
-from minigrad.optim import AdamW, LinearLR, clip_grad_norm_
+from minigrad.optim import AdamW, CosineLR, clip_grad_norm_
 
 from transformer import Transformer, TransformerConfig
 from transformer.cli.command import device_option
@@ -32,7 +32,7 @@ def main(steps: int, device: str) -> None:
     sizes = (len(tokenizer.vocabulary) for tokenizer in tokenizers)
     model = Transformer(TransformerConfig.tiny(*sizes)).to(device)
     optimizer = AdamW(model.parameters(), lr=2e-3)
-    schedule = LinearLR(optimizer, warmup_steps=100, total_steps=max(steps, 100) + 1)
+    schedule = CosineLR(optimizer, warmup_steps=100, total_steps=max(steps, 100) + 1)
 
     plan = batches_by_length(examples, batch_tokens=2048, seed=1, epoch=0)
     with DistributedGradients(model, MPI.COMM_WORLD) as gradients:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from minigrad.optim.adam import Adam, AdamW
 from minigrad.optim.clip import clip_grad_norm_
 from minigrad.optim.optimizer import Optimizer
-from minigrad.optim.schedule import CosineLR, LambdaLR, LinearLR
+from minigrad.optim.schedule import CosineLR, LambdaLR
 from minigrad.optim.sgd import SGD
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "CosineLR",
     "GradScaler",
     "LambdaLR",
-    "LinearLR",
     "Optimizer",
     "clip_grad_norm_",
 ]

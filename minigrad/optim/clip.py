@@ -61,9 +61,8 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
 def norm_of_each(arrays: list[Any]) -> Any:
     """The norm of all elements, by the squares of each array."""
     squares = [array.dot(array) for array in (widened(array.reshape(-1)) for array in arrays)]
-    if all(map(is_host, arrays)):
-        return sqrt(sum(map(float, squares)))
-    return xp(squares[0]).sqrt(sum(squares[1:], start=squares[0]))
+    host = all(map(is_host, arrays))
+    return sqrt(sum(map(float, squares))) if host else xp(squares[0]).sqrt(sum(squares))
 
 
 def scale_each(arrays: list[Any], factor: Any) -> None:
@@ -79,6 +78,5 @@ faster: Callable[[list[Any]], Any] | None = None
 def _scaled_norm(arrays: list[Any]) -> float:
     """The norm by squares of what is at most 1."""
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
-    if not 0 < largest < inf:
-        return largest
-    return largest * sqrt(sum(float(np.square(array.astype(np.float64) / largest).sum()) for array in arrays))
+    scaled = (array.astype(np.float64) / largest for array in arrays)
+    return largest * norm_of_each(list(scaled)) if 0 < largest < inf else largest

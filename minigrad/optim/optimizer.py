@@ -56,13 +56,12 @@ class Optimizer:
         self._name, self.defaults = type(self).__name__, defaults
         self.defaults = self._options(defaults)
         if isinstance(params, Tensor | Mapping):
-            raise TypeError(f"{self._name}: params must be tensors or groups in a list, or a module's .parameters(), "
-                            f"got {type(params).__name__}")
+            raise TypeError(f"{self._name}: params must be a list, or a module's .parameters()")
         given: list[Any] = list(params)
         self.param_groups: list[dict[str, Any]] = []
         self.schedule: float | None = None  # what a schedule multiplies the rates with now
         self._state: list[dict[str, Any]] = []  # by position of a parameter: how many updates, and arrays
-        for group in given if given and all(isinstance(item, Mapping) for item in given) else [{"params": given}]:
+        for group in given if given and isinstance(given[0], Mapping) else [{"params": given}]:
             self.add_param_group(group)
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
@@ -78,9 +77,8 @@ class Optimizer:
             if not p.is_leaf:
                 raise ValueError(f"{self._name}: parameter {i} (shape {p.shape}) is the result of an operation; only "
                                  "leaf tensors can be optimized")
-        if len({id(p) for p in members}) < len(members) or not found["params"]:
-            raise ValueError(f"{self._name}: a group has an empty parameter list, or a parameter was given twice; a "
-                             "shared one belongs in one group, once")
+        if len(set(map(id, members))) < len(members) or not found["params"]:
+            raise ValueError(f"{self._name}: a group has no parameters, or a parameter was given twice")
         self.param_groups.append(found)
         self._state += [{"step": 0} for _ in found["params"]]
 
@@ -93,10 +91,10 @@ class Optimizer:
         return {name: self._option(name, value) for name, value in group.items() if name != "params"}
 
     def _option(self, name: str, value: Any) -> Any:
-        if name != "betas":
-            return float(number(value, name, self._name, 0, LARGEST))
-        beta1, beta2 = value
-        return tuple([float(number(beta, "a beta", self._name, 0, BELOW_1)) for beta in (beta1, beta2)])
+        if name == "betas":
+            beta1, beta2 = (self._option("a beta", beta) for beta in value)
+            return beta1, beta2
+        return float(number(value, name, self._name, 0, BELOW_1 if name == "a beta" else LARGEST))
 
     def _members(self) -> list[Tensor]:
         """The parameters by position."""
@@ -205,29 +203,29 @@ class Optimizer:
         Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
         """
         try:
-            pairs = list(zip(self.param_groups, state_dict["param_groups"], strict=True))
-            if any(len(own["params"]) != len(saved["params"]) for own, saved in pairs):
-                raise ValueError("its groups have other numbers of parameters")
-            groups = [{**own, **self._options(saved)} for own, saved in pairs]
-            places = dict(enumerate((p, self.state_names(group)) for group in groups for p in group["params"]))
-            state = {int(key): _checked_entry(f"parameter {key}", entry, *places[int(key)])
+            groups, places = [], list[Any]()
+            for own, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
+                if len(own["params"]) != len(saved["params"]):
+                    raise ValueError("its groups have other numbers of parameters")
+                groups.append({**own, **self._options(saved)})
+                places += [(p, self.state_names(groups[-1])) for p in own["params"]]
+            known = dict(enumerate(places))
+            state = {int(key): _checked_entry(f"of parameter {key}", entry, *known[int(key)])
                      for key, entry in state_dict["state"].items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {error}") from error
         for own, group in zip(self.param_groups, groups, strict=True):
             own.update(group)
-        self._state = [state.get(i, {"step": 0}) for i in places]
+        self._state = [state.get(i, {"step": 0}) for i in known]
 
 
 def _checked_entry(whose: str, entry: Mapping[str, Any], p: Tensor, names: Sequence[str]) -> dict[str, Any]:
     """The saved state of one parameter: its number of updates, and copies of its arrays."""
-    arrays = {name: np.array(entry[name], order="C") for name in ("step", *names)}
+    arrays = {name: np.array(entry[name], order="C") for name in names}
     for name, array in arrays.items():
-        shape = () if name == "step" else p.shape
-        if array.shape != shape or array.dtype.kind not in "iuf":
-            raise ValueError(f"{name} of {whose} must be floating, of shape {shape}, got {array.dtype} of "
-                             f"shape {array.shape}")
-    step = float(arrays.pop("step"))
-    if step < 0 or not step.is_integer():
-        raise ValueError(f"step of {whose} must be a number of updates, got {step}")
+        if array.shape != p.shape or array.dtype.kind not in "iuf":
+            raise ValueError(f"{name} {whose} must be floating, of shape {p.shape}, got {array.dtype} {array.shape}")
+    step = number(entry["step"], f"step {whose}", "the state", 0, LARGEST)
+    if step % 1:
+        raise ValueError(f"step {whose} must be a number of updates, got {step}")
     return {**arrays, "step": int(step)}

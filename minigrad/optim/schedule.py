@@ -69,26 +69,14 @@ def CosineLR(optimizer: Optimizer, warmup_steps: int, total_steps: int, min_rati
     Loshchilov and Hutter, "SGDR: stochastic gradient descent with warm restarts", 2017, equation 5, without
     restarts.
     """
-    return _after_warmup(optimizer, warmup_steps, total_steps, lambda done: (1 + cos(pi * done)) / 2, min_ratio)
-
-
-def LinearLR(optimizer: Optimizer, warmup_steps: int, total_steps: int) -> LambdaLR:
-    """Linear warm-up to the initial rate, then a straight line down to 0.
-
-    For update n = 1, 2, …, w = warmup_steps, T = total_steps: ``lr/initial_lr = n/w`` up to w, then
-    ``1 − (n − w)/(T − w)`` up to T, then 0.
-    """
-    return _after_warmup(optimizer, warmup_steps, total_steps, lambda done: 1 - done)
-
-
-def _after_warmup(optimizer: Optimizer, warmup: int, total: int, left: Callable[[float], float],
-                  least: float = 0.0) -> LambdaLR:
-    """A line up to the initial rate; then what is `left`, 1 to 0, when 0 to 1 of the rest is done."""
-    number(total, "total_steps", "a schedule", number(warmup, "warmup_steps", "a schedule", 0) + 1)
-    number(least, "min_ratio", "a schedule", 0)
+    number(total_steps, "total_steps", "CosineLR", number(warmup_steps, "warmup_steps", "CosineLR", 0) + 1)
+    number(min_ratio, "min_ratio", "CosineLR", 0)
 
     def factor(step: int) -> float:
         n = step + 1
-        return n / warmup if n < warmup else least + (1 - least) * left(min((n - warmup) / (total - warmup), 1.0))
+        if n < warmup_steps:
+            return n / warmup_steps
+        done = min((n - warmup_steps) / (total_steps - warmup_steps), 1)
+        return min_ratio + (1 - min_ratio) * (1 + cos(pi * done)) / 2
 
     return LambdaLR(optimizer, factor)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, optim
-from minigrad.optim import CosineLR, LambdaLR, LinearLR
+from minigrad.optim import CosineLR, LambdaLR
 
 RATE = 0.25
 
@@ -36,16 +36,10 @@ def cosine(n, warmup, total, least=0):
     return n / warmup if n <= warmup else least + (1 - least) * decay
 
 
-def linear(n, warmup, total):
-    return n / warmup if n <= warmup else max(0, 1 - (n - warmup) / (total - warmup))
-
-
 TABLE = {
     "lambda": (lambda o: LambdaLR(o, lambda step: 0.5**step), lambda n: 0.5 ** (n - 1)),
     "cosine": (lambda o: CosineLR(o, 4, 12), lambda n: cosine(n, 4, 12)),
     "cosine, least": (lambda o: CosineLR(o, 3, 9, 0.1), lambda n: cosine(n, 3, 9, 0.1)),
-    "linear": (lambda o: LinearLR(o, 4, 12), lambda n: linear(n, 4, 12)),
-    "linear, no warm-up": (lambda o: LinearLR(o, 0, 6), lambda n: linear(n, 0, 6)),
 }
 
 
