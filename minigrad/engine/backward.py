@@ -198,8 +198,7 @@ def match_input(gradient: Any, like: Any, primitive: Any, name: str) -> Any:
         raise (TypeError if shape is None else ValueError)(
             f"{primitive.name}: its gradient rule for {name!r} returned {returned} for an input of shape "
             f"{tuple(like.shape)}")
-    if shape != like.shape:
-        gradient = sum_to(gradient, like.shape)
+    gradient = sum_to(gradient, like.shape)
     return gradient if gradient.dtype == like.dtype else gradient.astype(like.dtype)
 
 

@@ -51,7 +51,7 @@ def as_static(value: Any, args: Sequence[Any], operation: str) -> Any:
         return value._data
     if type(value) is tuple:  # an index may have tensors in it
         return tuple([as_static(part, args, operation) for part in value])
-    if isinstance(value, np.number | np.bool_ | complex | np.ndarray):
+    if isinstance(value, np.generic | complex | np.ndarray):
         value = as_operand(value, args, operation)
     if not isinstance(value, np.ndarray):
         return value
@@ -69,7 +69,7 @@ def numeric(array: Any, operation: str) -> Any:
 def check_devices(values: Iterable[Any], operation: str) -> Array | None:
     """None if every array is in host memory; else one array of the device, having checked that they agree."""
     parts = itertools.chain.from_iterable(value if type(value) is tuple else (value,) for value in values)
-    places = {"cpu" if type(part) is np.ndarray else device_of(part): part for part in parts if is_array(part)}
+    places = {device_of(part): part for part in parts if is_array(part)}
     if len(places) > 1:
         raise ValueError(f"{operation}: operands on {' and '.join(sorted(places))}; {REMEDY}")
     return next((array for place, array in places.items() if place != "cpu"), None)

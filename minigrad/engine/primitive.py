@@ -205,9 +205,9 @@ class Primitive(Body, functools.partial[Any]):
         here = around.get()
         if self.precision is not None and here.cast is not None:
             values = here.cast.values(self, args, values)
-        if self.composition is not None and here.compose is not None:
-            return here.compose(self, args, values)
         with on_device_of(0 if anchor is None else anchor):
+            if self.composition is not None and here.compose is not None:
+                return here.compose(self, args, values)
             return watched(self, args, functools.partial(self.run, args, values))
 
     def body_for(self, x: Any) -> Body:
@@ -226,9 +226,7 @@ class Primitive(Body, functools.partial[Any]):
                 given[i] = in_dtype(argument, value.dtype)
             elif i in self.positions and is_array(value):
                 given[i] = wrap(value)
-        anchor = check_devices(values, self.name)
-        with on_device_of(0 if anchor is None else anchor):
-            return self.composed(given)
+        return self.composed(given)
 
     def composed(self, given: Sequence[Any]) -> Any:
         """The output of the composition, without what it would save."""

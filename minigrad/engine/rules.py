@@ -161,12 +161,7 @@ class Body:
 
 def parameter_names(function: Function) -> list[str]:
     """The names of a function's parameters; TypeError for one that cannot be given by position."""
-    if isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
-        code = function.__code__  # `inspect.signature` is slow at import
-        if not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
-            return list(code.co_varnames[:code.co_argcount])
-    signature = inspect.signature(function)
-    for name, parameter in signature.parameters.items():
-        if parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
-            raise TypeError(f"{function.__name__}{signature}: {name!r} is no parameter that is given by position")
-    return list(signature.parameters)
+    code: Any = inspect.unwrap(function).__code__  # type: ignore[attr-defined]  # `inspect.signature` is slow at import
+    if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        raise TypeError(f"{function.__name__}{inspect.signature(function)}: a parameter cannot be given by position")
+    return list(code.co_varnames[:code.co_argcount])
