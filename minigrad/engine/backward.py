@@ -59,12 +59,8 @@ class Arriving:
                 heapq.heappush(self.heap, (-target.number, target))
         elif not entry[1] or entry[0] is not value:  # else it is a buffer, into which a rule has added already
             add: Any = operator.iadd if entry[1] else operator.add
-            with self.device(value):  # `to_device` sends gradients to other devices than the current one
+            with on_device_of(getattr(value, "_data", value)):  # not always the current one: `to_device`
                 entry[0], entry[1] = add(entry[0], value), True
-
-    def device(self, value: Any) -> contextlib.AbstractContextManager[Any]:
-        """A context in which new arrays are made where `value` is."""
-        return on_device_of(getattr(value, "_data", value))
 
     def buffer(self, target: Any, like: Array) -> Array:
         """The sum so far for `target`, an array that we own, for a rule to add into."""
@@ -147,7 +143,7 @@ def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any
 
 def gradients_within(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
     """`gradients_of_parents`, watched, and on the device of `g`."""
-    with arriving.device(g):
+    with on_device_of(getattr(g, "_data", g)):
         return list(watched(node, g, functools.partial(gradients_of_parents, node, g, arriving, wanted)))
 
 
@@ -229,20 +225,16 @@ def saved_as_tensors(node: Node) -> list[Any]:
     primitive, parents = node.primitive, dict(zip(node.plan.names, node.parents, strict=True))
     versions = {id(value): counter for counter, _, value in node.versions}  # a change after this pass is an error too
 
-    def join(value: Any, name: str) -> Any:
-        if not is_array(value):
-            return value
-        target = parents.get(name)
-        if not isinstance(target, TensorBase):
-            return wrap(value, target, versions.get(id(value)))
-        return in_dtype(target, value.dtype)  # to which it was cast on the way into the forward, and so into its rules
-
     values = []
     for (kind, position), value in zip(node.plan.keep, node.saved, strict=True):
-        if kind == "value" and position in primitive.positions:
-            value = join(value, primitive.parameters[position])
-        elif kind == "out":
+        if kind == "out":
             value = wrap(value, node, versions[id(value)])
+        elif kind == "value" and position in primitive.positions and is_array(value):
+            target = parents.get(primitive.parameters[position])
+            if isinstance(target, TensorBase):  # it was cast on the way into the forward, and so into its rules
+                value = in_dtype(target, value.dtype)
+            else:
+                value = wrap(value, target, versions.get(id(value)))
         values.append(value)
     return values
 

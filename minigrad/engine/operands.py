@@ -81,14 +81,13 @@ def promote(values: list[Any], positions: Iterable[int], floating: bool, broadca
     Operands that broadcast are left to NumPy once all are floating. Any other forward may work in place on what the
     first operand gave, and so finds all of them in the widest dtype.
     """
-    dtypes = {position: getattr(values[position], "dtype", None) for position in positions}
-    floats = [dtype for dtype in dtypes.values() if dtype is not None and dtype.kind == "f"]
-    if not floats and not floating and not any(isinstance(values[position], float) for position in positions):
-        return
-    target = np.result_type(*floats) if floats else np.dtype(np.float32)
-    for position, dtype in dtypes.items():
-        if dtype is not None and dtype != target and (dtype.kind != "f" or not broadcasts):
-            values[position] = asarray_on(device_of(values[position]), values[position], target)
+    dtypes = {position: values[position].dtype for position in positions if is_array(values[position])}
+    floats = [dtype for dtype in dtypes.values() if dtype.kind == "f"]
+    if floats or floating or any(isinstance(values[position], float) for position in positions):
+        target = np.result_type(*floats or [np.float32])
+        for position, dtype in dtypes.items():
+            if dtype != target and (dtype.kind != "f" or not broadcasts):
+                values[position] = asarray_on(device_of(values[position]), values[position], target)
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

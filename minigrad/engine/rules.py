@@ -117,46 +117,43 @@ class Body:
                                 f"needs, saved, {', '.join(parameters)}, and …_shape, …_dtype or …_device of those")
         return found
 
-    def calls(self, names: Sequence[str], keep: list[Source], adding: bool) -> Calls:
+    def calls(self, names: Sequence[str], keep: dict[Source, int], adding: bool) -> Calls:
         """The calls of the rules for these inputs, those that add if `adding`; what they ask for is put into `keep`."""
         if self.joint is not None:
             places = [self.primitive.inputs.index(name) for name in names]
-            return (Call(self.joint, self._pick(self.sources(self.joint), keep)),
+            return (Call(self.joint, picked(self.sources(self.joint), keep)),
                     tuple([Call(lambda gradient: gradient, operator.itemgetter(slice(i, i + 1))) for i in places]))
         found = []
         for name in names:
-            if name not in self.rules:
-                raise TypeError(f"{self.primitive.name}: the gradient rule for the argument {name!r} is missing")
             adds = adding and name in self.adding
             rule = self.adding[name] if adds else self.rules[name]
-            found.append(Call(rule, self._pick(self.sources(rule, skip=adds), keep), adds))
+            found.append(Call(rule, picked(self.sources(rule, skip=adds), keep), adds))
         return None, tuple(found)
-
-    def _pick(self, sources: list[Source], keep: list[Source]) -> Any:
-        """A function from ``(g, needs, *saved)`` to the tuple of these sources."""
-        keep += [source for source in dict.fromkeys(sources) if source[0] not in ("g", "needs") and source not in keep]
-        places = [0 if kind == "g" else 1 if kind == "needs" else 2 + keep.index((kind, position))
-                  for kind, position in sources]
-        if len(places) > 1:
-            return operator.itemgetter(*places)
-        return operator.itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
     def plan(self, needing: tuple[int, ...]) -> Plan:
         """The plan for the arguments at these positions, which need a gradient; TypeError if one has no rule."""
         primitive = self.primitive
-        names, keep = tuple([primitive.parameters[i] for i in needing]), list[Source]()
+        names, keep = tuple([primitive.parameters[i] for i in needing]), {("g", -1): 0, ("needs", -1): 1}
         for name in names:
             if name not in primitive.inputs:
                 raise TypeError(f"{primitive.name}: the argument {name!r} has no gradient rule, but the tensor given "
                                 "for it requires a gradient; use .detach() if none is wanted")
-        calls, again = self.calls(names, keep, adding=True), Plan().of_definition
+        calls, again = self.calls(names, keep, adding=True), Plan().calls
         if primitive.joint is not None and primitive.composition is not None:  # which is called with every argument
-            keep += [("value", i) for i in range(len(primitive.parameters)) if ("value", i) not in keep]
+            picked([("value", i) for i in range(len(primitive.parameters))], keep)
         else:
             again = primitive.calls(names, keep, adding=False)
         needs = types.SimpleNamespace(**{name: name in names for name in primitive.inputs})
-        self.plans[needing] = Plan(needs, names, tuple(keep), calls, again, self.fresh)
+        self.plans[needing] = Plan(needs, names, tuple(keep)[2:], calls, again, self.fresh)
         return self.plans[needing]
+
+
+def picked(sources: list[Source], keep: dict[Source, int]) -> Any:
+    """A function from ``(g, needs, *saved)`` to the tuple of these sources; `keep` has the place of each there."""
+    places = [keep.setdefault(source, len(keep)) for source in sources]
+    if len(places) > 1:
+        return operator.itemgetter(*places)
+    return operator.itemgetter(slice(places[0], places[0] + 1) if places else slice(0))
 
 
 def parameter_names(function: Function) -> list[str]:

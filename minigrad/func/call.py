@@ -60,9 +60,8 @@ class Call:
 
     def _copy(self, value: Any) -> Tensor:
         """A leaf of our own; or, if `value` requires a gradient, a tensor that is connected to it."""
-        if isinstance(value, Tensor) and value.requires_grad and self.outside:
-            return value.clone()
-        return Tensor(value, requires_grad=True)
+        connected = isinstance(value, Tensor) and value.requires_grad and self.outside
+        return value.clone() if connected else Tensor(value, requires_grad=True)
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[None]:

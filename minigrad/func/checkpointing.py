@@ -78,7 +78,7 @@ class Segment:
         del whole  # and with what it recorded, the leaves that the function made for itself
         parents = [target for reference in references if (target := reference()) is not None]
         versions += [(counter, counter[0], None) for counter in reads.counters.values()]
-        output._node = Node(_checkpoint, _plan, parents, (self,), versions, output._data.shape, output._data.dtype)
+        output._node = Node(_checkpoint, Plan(), parents, (self,), versions, output._data.shape, output._data.dtype)
         output._requires_grad = True
         return output, in_place
 
@@ -114,7 +114,6 @@ def _checkpoint(x):  # type: ignore[no-untyped-def]
 
 
 _checkpoint.recomputes = lambda node: node.saved[0].run_again(node)
-_plan = Plan()
 
 
 def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -29,7 +29,7 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
     Raises:
         ValueError: a name that the module does not have, another shape, or two values for what is tied.
     """
-    own = dict[str, Tensor]([*module.named_buffers(False), *module.named_parameters(False)])
+    own = dict([*module.named_buffers(False), *module.named_parameters(False)])
     given: dict[int, Tensor] = {}
     for name, value in parameters.items():
         if name not in own:

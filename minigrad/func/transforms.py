@@ -41,8 +41,7 @@ def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Func
         if not isinstance(value, Tensor) or value.size != 1:
             raise ValueError(f"grad: the function must return a tensor of one number, got {shown(value)}; a larger one "
                              "has a .sum(), a vjp and a jacobian")
-        gradient = call.gradients([value], [None])
-        return call.result(), gradient
+        return call.result(), call.gradients([value], [None])
 
     return both
 
@@ -52,8 +51,7 @@ def grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:
 
     (`minigrad.grad` differentiates tensors that were computed already.)
     """
-    both = value_and_grad(function, argnums)
-    return lambda *args, **kwargs: both(*args, **kwargs)[1]
+    return lambda *args, **kwargs: value_and_grad(function, argnums)(*args, **kwargs)[1]
 
 
 def vjp(function: Function, *primals: Any) -> tuple[Any, Function]:
@@ -86,8 +84,8 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
         raise TypeError(f"jvp: primals must be a tuple or list of arguments, got {shown(primals)}")
     directions = leaves_like(primals, tangents, "jvp: tangents")
     call = Call(function, primals, {}, range(len(primals)), "jvp")
-    outputs = tensors_in(call.value, "jvp")
-    pulled = Call(lambda u: call.gradients(outputs, tree_leaves(u)), [tree_map(zeros_like, call.value)], {}, 0, "jvp")
+    pulled = Call(lambda u: call.gradients(tensors_in(call.value, "jvp"), tree_leaves(u)),
+                  [tree_map(zeros_like, call.value)], {}, 0, "jvp")
     return call.result(), pulled.gradients(tree_leaves(pulled.value), directions)
 
 
@@ -135,5 +133,4 @@ def hvp(function: Function, primals: Any, tangents: Any) -> Any:
     directions = leaves_like(primals, tangents, "hvp: tangents")
     args = primals if isinstance(primals, (tuple, list)) else [primals]
     call = Call(grad(function, range(len(args))), args, {}, range(len(args)), "hvp")
-    curved = call.gradients(tree_leaves(call.value), directions)
-    return tree_like(primals, tree_leaves(curved))
+    return tree_like(primals, tree_leaves(call.gradients(tree_leaves(call.value), directions)))

@@ -34,12 +34,16 @@ def leaves_like(tree: Any, other: Any, what: str) -> list[Any]:
 
     ValueError, which says `what` `other` is, unless both are nested alike.
     """
-    if isinstance(tree, dict) and isinstance(other, dict) and tree.keys() == other.keys():
-        pairs = [(tree[key], other[key]) for key in tree]
-    elif isinstance(tree, (tuple, list)) and isinstance(other, (tuple, list)) and len(tree) == len(other):
-        pairs = list(zip(tree, other, strict=True))
-    elif isinstance(tree, (dict, tuple, list)) or isinstance(other, (dict, tuple, list)):
-        raise ValueError(f"{what}: must be nested as {tree!r:.80}, got {other!r:.80}")
-    else:
+    mine, theirs = branches(tree), branches(other)
+    if mine is theirs is None:
         return [other]
-    return [leaf for mine, theirs in pairs for leaf in leaves_like(mine, theirs, what)]
+    if mine is None or theirs is None or mine.keys() != theirs.keys():
+        raise ValueError(f"{what}: must be nested as {tree!r:.80}, got {other!r:.80}")
+    return [leaf for key in mine for leaf in leaves_like(mine[key], theirs[key], what)]
+
+
+def branches(tree: Any) -> dict[Any, Any] | None:
+    """What a dictionary, a tuple or a list has, by key or position; None for a leaf."""
+    if isinstance(tree, (tuple, list)):
+        return dict(enumerate(tree))
+    return tree if isinstance(tree, dict) else None
