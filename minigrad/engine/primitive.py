@@ -153,7 +153,10 @@ class Primitive(Body, functools.partial[Any]):
             if isinstance(argument, TensorBase):
                 break
         else:  # arrays alone: the definition, and nothing else
-            out = self.compute(self, args)
+            try:
+                out = self.forward(*args)
+            except CAUGHT as error:
+                explain(error, args, self.name, self.parameters)
             return out[0] if self.has_saved else out
         values, anchor = self.values_of(args, argument._data)
         if anchor is None and around.get() is NOTHING:
@@ -182,7 +185,10 @@ class Primitive(Body, functools.partial[Any]):
     def run(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
         """Run a body on raw arrays; record it if an input needs a gradient."""
         body = self.body_for(values[self.positions[0]]) if self.bodies else self
-        out = self.compute(body, values)
+        try:
+            out = body.forward(*values)
+        except CAUGHT as error:
+            explain(error, values, self.name, self.parameters)
         out, saved = out if body.has_saved else (out, None)
         shares = getattr(out, "base", None) is not None
         for value in values:
@@ -192,13 +198,6 @@ class Primitive(Body, functools.partial[Any]):
         if self._differentiable and recording.get():
             self._record(tensor, args, values, body, saved)
         return tensor
-
-    def compute(self, body: Body, values: Sequence[Any]) -> Any:
-        """What the forward of `body` returns; its errors name the operation."""
-        try:
-            return body.forward(*values)
-        except CAUGHT as error:
-            explain(error, values, self.name, self.parameters)
 
     def run_within(self, args: tuple[Any, ...], values: Sequence[Any], anchor: Array | None) -> Any:
         """`run`, as what stands around it says, and where `anchor` is."""
