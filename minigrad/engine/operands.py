@@ -38,7 +38,7 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
     return numeric(value, operation)
 
 
-def is_plain(static: Any, kind: type) -> bool:
+def is_plain(static: Any, kind: Any) -> bool:
     """Whether an argument without a gradient rule is used as it is beside tensors whose arrays are of this `kind`."""
     parts = static if type(static) is tuple else (static,)
     kinds = HOST if kind is np.ndarray else {*STATIC, kind}

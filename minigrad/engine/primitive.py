@@ -168,7 +168,8 @@ class Primitive(Body, functools.partial[Any]):
 
         In the usual case all tensors are floating, of the dtype and kind of `like`, and what is not a tensor is plain.
         """
-        dtype, kind, values = like.dtype, type(like), []
+        values: list[Any] = []
+        dtype, kind = like.dtype, type(like)
         for argument in args:
             if isinstance(argument, TensorBase):
                 argument = argument._data

@@ -158,7 +158,7 @@ def picked(sources: list[Source], keep: dict[Source, int]) -> Any:
 
 def parameter_names(function: Function) -> list[str]:
     """The names of a function's parameters; TypeError for one that cannot be given by position."""
-    code: Any = inspect.unwrap(function).__code__  # type: ignore[attr-defined]  # `inspect.signature` is slow at import
+    code: Any = inspect.unwrap(function).__code__  # `inspect.signature` is slow at import
     if code.co_kwonlyargcount or code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         raise TypeError(f"{function.__name__}{inspect.signature(function)}: a parameter cannot be given by position")
     return list(code.co_varnames[:code.co_argcount])

@@ -139,7 +139,7 @@ def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     if not recording.get() or _looking.get()[0] is not None:
         return function(*args, **kwargs)
-    found: list[Any] = []
+    found = list[Any]()
 
     def run() -> Any:
         found[:] = Segment(function, args, kwargs).first_run()

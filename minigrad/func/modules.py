@@ -30,7 +30,7 @@ def functional_call(module: Module, parameters: Mapping[str, Any], *args: Any, *
         ValueError: a name that the module does not have, another shape, or two values for what is tied.
     """
     own = dict([*module.named_buffers(False), *module.named_parameters(False)])
-    given: dict[int, Tensor] = {}
+    given = dict[int, Tensor]()
     for name, value in parameters.items():
         if name not in own:
             raise ValueError(f"functional_call: {type(module).__name__} has no parameter {name!r}, nor a buffer")

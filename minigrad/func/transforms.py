@@ -101,8 +101,8 @@ def jacobian(function: Function, argnums: int | Sequence[int] = 0) -> Function:
         if not isinstance(out, Tensor):
             raise TypeError(f"jacobian: the function must return one tensor, got {shown(out)}")
         for k in range(out.size):
-            start = Tensor(np.eye(1, out.size, k, out.dtype).reshape(out.shape), device=out.device)
-            rows.append(tree_leaves(call.gradients([out], [start], keep=True)))
+            one = np.eye(1, out.size, k, out.dtype).reshape(out.shape)
+            rows.append(tree_leaves(call.gradients([out], [Tensor(one, device=out.device)], keep=True)))
         columns = [concatenate([x.detach()[None][:0], *[row[k][None] for row in rows]]).reshape(*out.shape, *x.shape)
                    for k, x in enumerate(call.inputs)]
         return tree_like(call.copies, columns)

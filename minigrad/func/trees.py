@@ -18,7 +18,7 @@ def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
 
 def tree_leaves(tree: Any) -> list[Any]:
     """The leaves of `tree`, in order."""
-    found: list[Any] = []
+    found = list[Any]()
     tree_map(found.append, tree)
     return found
 
