@@ -158,13 +158,13 @@ class Primitive(Body, functools.partial[Any]):
             except CAUGHT as error:
                 explain(error, args, self.name, self.parameters)
             return out[0] if self.has_saved else out
-        values, anchor = self.values_of(args, argument._data)
-        if anchor is None and around.get() is NOTHING:
+        values = self.values_of(args, argument._data)
+        if type(argument._data) is ndarray and around.get() is NOTHING:
             return self.run(args, values)
-        return self.run_within(args, values, anchor)
+        return self.run_within(args, values)
 
-    def values_of(self, args: tuple[Any, ...], like: Array) -> tuple[list[Any], Array | None]:
-        """The raw values of the arguments, of one dtype and device; and one of the arrays if they are on a GPU.
+    def values_of(self, args: tuple[Any, ...], like: Array) -> list[Any]:
+        """The raw values of the arguments, of one dtype.
 
         In the usual case all tensors are floating, of the dtype and kind of `like`, and what is not a tensor is plain.
         """
@@ -179,9 +179,7 @@ class Primitive(Body, functools.partial[Any]):
                     len(values) in self.positions or not is_plain(argument, kind)):
                 return self._convert(args)
             values.append(argument)
-        if dtype.kind != "f":
-            return self._convert(args)
-        return values, None if kind is ndarray else check_devices(values, self.name)
+        return values if dtype.kind == "f" else self._convert(args)
 
     def run(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
         """Run a body on raw arrays; record it if an input needs a gradient."""
@@ -200,9 +198,9 @@ class Primitive(Body, functools.partial[Any]):
             self._record(tensor, args, values, body, saved)
         return tensor
 
-    def run_within(self, args: tuple[Any, ...], values: Sequence[Any], anchor: Array | None) -> Any:
-        """`run`, as what stands around it says, and where `anchor` is."""
-        here = around.get()
+    def run_within(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
+        """`run`, as what stands around it says, and where the arrays are."""
+        here, anchor = around.get(), check_devices(values, self.name)
         if self.precision is not None and here.cast is not None:
             values = here.cast.values(self, args, values)
         with on_device_of(0 if anchor is None else anchor):
@@ -269,12 +267,13 @@ class Primitive(Body, functools.partial[Any]):
             refuse_arguments(self, args, kwargs)
         return (*args, *[given[name] for name in rest])
 
-    def _convert(self, args: tuple[Any, ...]) -> tuple[list[Any], Array | None]:
+    def _convert(self, args: tuple[Any, ...]) -> list[Any]:
         """`values_of` of any arguments."""
         values = [(as_operand if position in self.positions else as_static)(argument, args, self.name)
                   for position, argument in enumerate(args)]
         promote(values, self.positions, self.floating, self.broadcasts)
-        return values, check_devices(values, self.name)
+        check_devices(values, self.name)
+        return values
 
 
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:

@@ -43,10 +43,8 @@ def layer_norm(input, weight=None, bias=None, eps=1e-5):
     variance = tap("variance", (centered * centered).mean(axis=-1, keepdims=True))
     rstd = 1 / ops.sqrt(variance + eps)
     out = tap("normalized", centered * rstd)  # x̂
-    if weight is not None:
-        out = out * weight
-    if bias is not None:
-        out = out + bias
+    out = out if weight is None else out * weight
+    out = out if bias is None else out + bias
     return narrowed(out, input.dtype), Saved(mean=mean, rstd=rstd)
 
 
@@ -74,8 +72,7 @@ def _rms_norm(input, weight, eps):
     mean_square = tap("mean_square", (wide * wide).mean(axis=-1, keepdims=True))
     scale = 1 / ops.sqrt(mean_square + eps)
     out = tap("normalized", wide * scale)  # x̂
-    if weight is not None:
-        out = out * weight
+    out = out if weight is None else out * weight
     return narrowed(out, input.dtype), Saved(scale=scale)
 
 

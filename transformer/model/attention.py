@@ -71,25 +71,22 @@ class MultiHeadAttention(nn.Module):
         """
         dropout = self.p if self.training else 0.0
 
-        def project(name: str, x: Tensor) -> Tensor:  # (B, ·, D)
-            return getattr(self, name)(tap(f"{name}_input", x))
+        def made() -> tuple[Tensor, Tensor]:  # (B, S, D)
+            return self.key(tap("key_input", key)), self.value(tap("value_input", value))
 
-        if cache is not None:
-            if return_weights:
-                raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
-
-            def heads(name: str, x: Tensor) -> Any:  # a raw array, since there is no gradient
-                return split_heads(project(name, x).data, self.num_heads)
-
-            context = cache.attend(heads("query", query), lambda: (heads("key", key), heads("value", value)), mask,
+        if cache is not None and return_weights:
+            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+        if cache is not None:  # of raw arrays, since there is no gradient
+            queries = split_heads(self.query(tap("query_input", query)).data, self.num_heads)
+            context = cache.attend(queries, lambda: [split_heads(x.data, self.num_heads) for x in made()], mask,
                                    dropout_p=dropout)
             return tap("output", self.output(context))
-        keys, values, queries = project("key", key), project("value", value), project("query", query)
-        found = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
-                                       return_weights=return_weights)
-        context, *weights = found if return_weights else (found,)
-        output = tap("output", self.output(context))  # (B, T, D)
-        return (output, *weights) if return_weights else output
+        keys, values = made()
+        found = F.multi_head_attention(self.query(tap("query_input", query)), keys, values, self.num_heads, mask,
+                                       dropout, return_weights=return_weights)
+        if return_weights:
+            return tap("output", self.output(found[0])), found[1]
+        return tap("output", self.output(found))  # (B, T, D)
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""
