@@ -40,9 +40,10 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
 
 def is_plain(static: Any, kind: Any) -> bool:
     """Whether an argument without a gradient rule is used as it is beside tensors whose arrays are of this `kind`."""
-    parts = static if type(static) is tuple else (static,)
     kinds = HOST if kind is np.ndarray else {*STATIC, kind}
-    return kinds.issuperset(map(type, parts)) and (type(static) is not kind or static.dtype.kind in NUMERIC)
+    if type(static) is tuple:
+        return kinds.issuperset(map(type, static))
+    return type(static) in kinds and (type(static) is not kind or static.dtype.kind in NUMERIC)
 
 
 def as_static(value: Any, args: Sequence[Any], operation: str) -> Any:

@@ -206,7 +206,8 @@ class Primitive(Body, functools.partial[Any]):
         with on_device_of(0 if anchor is None else anchor):
             if self.composition is not None and here.compose is not None:
                 return here.compose(self, args, values)
-            return watched(self, args, functools.partial(self.run, args, values))
+            run = functools.partial(self.run, args, values)
+            return watched(self, args, run) if here.watchers else run()
 
     def body_for(self, x: Any) -> Body:
         """What runs where x is the first input: a faster body, if there is one for it."""
