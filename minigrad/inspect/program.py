@@ -202,7 +202,7 @@ class Writer(FrameWatcher):
         if isinstance(what, Node):
             gradient = self.of(getattr(given, "_data", given))
             self.titles[gradient] = f"d_{self.titles[self.recorded[what].note]}"
-            self.homes[gradient] = self.running.frames[-1].module
+            self.homes.setdefault(gradient, self.running.frames[-1].module)
         elif isinstance(what, Primitive):
             for name, value in zip(what.parameters, given, strict=True):
                 for array in arrays_in(value):
@@ -240,8 +240,8 @@ class Section(NamedTuple):
     """Lines of a program that belong together: a function, or what a module, or the loss, computes in ``step``.
 
     Attributes:
-        modules: the dotted paths of those whose lines they are, several of a function; where gradients are added up,
-            of the one that made the value, and of the one before. Empty: of none.
+        modules: the dotted paths of those whose lines they are, several of a function, "" of the loss; where gradients
+            are added up, of the one that made the value, and of the one before.
         backward: whether they are a part of the backward.
         lines: their text.
     """
@@ -325,8 +325,8 @@ def layout(lines: list[Line], titles: Mapping[str, str], homes: Mapping[str, str
         text = ["", "    # the backward"] * (run.backward and not found[-1].backward)
         text += ["", f"    # {run.title}"] * bool(run.title)
         text += [f"    {with_names(line, names)}  # {behind}" for line, behind in run.lines]
-        around = [*[homes[value] for value in run.made if value in homes], *found[-1].modules[-1:]]
-        found.append(Section([run.module] if run.module else around, run.backward, text))
+        added = [homes[value] for value in run.made if homes.get(value)] + found[-1].modules[-1:]
+        found.append(Section(added if run.backward and not run.module else [run.module], run.backward, text))
     results = [f"        {json.dumps(name)}: {with_names(value, names)}," for name, value in gradients.items()]
     return [*found, Section([], True, [f"    return {with_names(loss, names)}, {{", *results, "    }", ""])]
 
