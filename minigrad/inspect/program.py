@@ -216,7 +216,7 @@ class Writer(FrameWatcher):
             self.titles[frame.note] = self.titles[frame.note] or what.name
 
 
-NAMED = re.compile(r'(?:return|[a-z]\w* =) tap\("(\w+)"|([a-z]\w*) [-+*/@]?= ')
+NAMED = re.compile(r'(?:return|[a-z]\w* =) tap\("(\w+)"|([a-z]\w*) [-+*/@]?= |(return )')
 
 
 def source_name() -> tuple[str, Any]:
@@ -225,10 +225,10 @@ def source_name() -> tuple[str, Any]:
     What a function of minigrad.functional returns has the name that its caller gives it.
     """
     for place, number in traceback.walk_stack(sys._getframe(2)):
-        file, line = place.f_code.co_filename, linecache.getline(place.f_code.co_filename, number).strip()
-        found = NAMED.match(line) if place.f_code is not sections.__code__ else None
-        returns = line.startswith("return ") and not found
-        if place.f_code is sections.__code__ or not (returns if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)):
+        file, ends = place.f_code.co_filename, place.f_code is sections.__code__
+        found = None if ends else NAMED.match(linecache.getline(file, number).strip())
+        goes_on = found and found[3] if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)
+        if ends or not goes_on:
             break
     return (found and (found[1] or found[2])) or "", (id(place), number)
 
@@ -305,8 +305,7 @@ def fold(name: str, group: list[Run], used: set[str], titles: Mapping[str, str])
     return Section([run.module for run in group], first.backward, text)
 
 
-def layout(lines: list[Line], titles: Mapping[str, str], homes: Mapping[str, str], loss: str,
-           gradients: Mapping[str, str]) -> list[Section]:
+def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str, str]) -> list[Section]:
     """The program: a function for each kind of run that there is several times, and ``step(p)``."""
     runs = [Run(list(group)) for _, group in groupby(lines, lambda line: (line[2].modules[-1:], line[2].backward))]
     used = {loss, *gradients.values(), *[operand for run in runs for operand in run.operands]}
@@ -317,15 +316,15 @@ def layout(lines: list[Line], titles: Mapping[str, str], homes: Mapping[str, str
                        for form, group in alike.items() if form[0] and len(group) > 1 and len(group[0].lines) > 1})
     imports = ["import numpy as np", *["from scipy import special"] * any("special." in line for line, *_ in lines)]
     found = [Section([], False, [*imports, "", ""]),
-             *[fold(name, alike[form], used, titles) for form, name in functions.items()],
+             *[fold(name, alike[form], used, writer.titles) for form, name in functions.items()],
              Section([], False, ["def step(p):"])]
     made = [value for run in runs for line, _ in run.lines for value in values_in(line) if value in run.made]
-    names = named({value: titles[value] for value in made}, functions.values())
+    names = named({value: writer.titles[value] for value in made}, functions.values())
     for run in runs:
         text = ["", "    # the backward"] * (run.backward and not found[-1].backward)
         text += ["", f"    # {run.title}"] * bool(run.title)
         text += [f"    {with_names(line, names)}  # {behind}" for line, behind in run.lines]
-        added = [homes[value] for value in run.made if homes.get(value)] + found[-1].modules[-1:]
+        added = [*filter(None, map(writer.homes.get, run.made)), *found[-1].modules[-1:]]
         found.append(Section(added if run.backward and not run.module else [run.module], run.backward, text))
     results = [f"        {json.dumps(name)}: {with_names(value, names)}," for name, value in gradients.items()]
     return [*found, Section([], True, [f"    return {with_names(loss, names)}, {{", *results, "    }", ""])]
@@ -357,7 +356,7 @@ def sections(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tu
         if values_in(line[0])[0] in needed:
             lines.insert(0, line)
             needed.update(values_in(line[0]))
-    return layout(lines, writer.titles, writer.homes, result, reached), {
+    return layout(writer, lines, result, reached), {
         name: array for name, array in writer.arrays.items() if name in tensors or entry(name) in needed}
 
 
