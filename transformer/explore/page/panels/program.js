@@ -10,7 +10,7 @@ const PROGRAM_LINES = {
   },
   feed_forward: {inner: "W1 b1 H dW1 db1 dX", feed_forward: "F dH", outer: "W2 b2 Y dW2 db2 dF"},
   norm: {mean: "mu", rstd: "rs", normalized: "Xh", grad_normalized: "dXh", norm: "w b Y dw db dX"},
-  residual: {residual: "Y dY dU"},
+  residual: {residual: "Y dY dU dX"},
   embedding: {table: "W E dW", embedding: "Y dE"},
   output: {losses: "L", loss: "loss", d_loss: "dloss", d_linear: "dZ", d_weight: "dW", d_bias: "db", d_out: "dX", linear: "Z", projection: "W b dW db dX"},
 };
