@@ -29,8 +29,10 @@ function renderProgram(container, view) {
   const own = new RegExp(path === "output" ? "^(projection|Transformer)?$" : `^${path}(\\.(?!norm$).*)?$`);
   const passes = [false, true].map((backward) => program.filter((section) => section[1] === backward && section[0].some((module) => own.test(module))));
   const chosen = lineOfTensor(passes[Number(isGradient(symbol))], view, symbol);
-  container.append("The step in NumPy; shapes are those of the page's first sentence.", ...passes.map((sections) => build("pre", {class: "program"},
-    ...sections.flatMap(([,, lines]) => lines).map((line) => build("code", {"aria-current": line === chosen && "true"}, line)))));
+  const shown = (sections) => build("pre", {class: "program"}, ...sections.flatMap(([,, lines]) => lines).map((line) => (
+    build("code", {"aria-current": line === chosen && "true"}, line))));
+  container.append("The step in NumPy; shapes are those of the page's first sentence.",
+    build("h3", {}, "Forward"), shown(passes[0]), build("h3", {}, "Backward"), shown(passes[1]));
   requestAnimationFrame(() => container.querySelector("[aria-current]")?.scrollIntoView({block: "nearest"}));
 }
 
