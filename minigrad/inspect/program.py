@@ -95,8 +95,6 @@ class Traced(np.ndarray[Any, Any]):
         return self.writer.run(f"{self.traced}.mT", operator.attrgetter("mT"), (self,), {})
 
     def _method(self, name: str, *args: Any, **options: Any) -> Any:
-        if name == "astype" and self.dtype == args[0]:
-            return self.writer.trace(bare(self).copy(), self.traced)
         shown = {key: value for key, value in options.items() if value is not None and value is not False}
         text = f"{self.traced}.{name}({self.writer.shown(*args, **shown)})"
         return self.writer.run(text, getattr(np.ndarray, name), (self, *args), options)
@@ -270,7 +268,7 @@ class Run:
         self.made = [line.partition(" = ")[0] for line, *_ in lines if re.match("⟨[0-9]+⟩ = ", line)]
         found = dict.fromkeys(value for line, *_ in lines for value in values_in(line))
         self.operands = [value for value in found if value not in self.made]
-        names = {value: f"v{i}" for i, value in enumerate((*self.operands, *self.made))}
+        names = {value: f"v{i}" for i, value in enumerate(found)}
         self.form = kind, frame.backward, *[with_names(line, names) for line, *_ in lines]
 
 
