@@ -12,7 +12,6 @@ from minigrad.engine.watch import watchers
 
 from tests.minigrad.inspect.programs import leaf
 
-
 BLOCKS = {"profile": inspect.profile, "memory_meter": inspect.memory_meter, "detect_anomaly": inspect.detect_anomaly,
           "record_tape": inspect.record_tape}
 
