@@ -16,9 +16,9 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial, partialmethod
+from functools import partialmethod
 from itertools import count, groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,13 +36,12 @@ SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul"
            "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 METHODS = re.findall(r"\w+", "argmax argmin argsort astype copy cumsum flatten max mean min prod ravel repeat reshape "
                              "squeeze std sum swapaxes take transpose var")
-quoted = partial(json.dumps, ensure_ascii=False)  # a name as a string of Python
 Line = tuple[str, Any, Frame]  # its text, the shape of its value, and what it runs in
 
 
 def entry(name: str) -> str:
     """The value of an entry of p."""
-    return f"⟨p[{quoted(name)}]⟩"
+    return f"⟨p[{json.dumps(name)}]⟩"
 
 
 def values_in(line: str) -> list[str]:
@@ -96,8 +95,6 @@ class Traced(np.ndarray[Any, Any]):
         return self.writer.run(f"{self.traced}.mT", operator.attrgetter("mT"), (self,), {})
 
     def _method(self, name: str, *args: Any, **options: Any) -> Any:
-        if name == "astype" and self.dtype == args[0]:
-            return self.writer.trace(bare(self).copy(), self.traced)
         shown = {key: value for key, value in options.items() if value is not None and value is not False}
         text = f"{self.traced}.{name}({self.writer.shown(*args, **shown)})"
         return self.writer.run(text, getattr(np.ndarray, name), (self, *args), options)
@@ -119,6 +116,7 @@ class Writer(FrameWatcher):
         lines: in the order in which they ran.
         arrays: the entries of p, parameters and constants, by name.
         titles: what values should be called; "" if nobody said. Shapes have none.
+        homes: of gradients, the path of the module that made the value.
         latest: the value that was made last, and the line of source that made it.
     """
 
@@ -129,6 +127,7 @@ class Writer(FrameWatcher):
         self.lines: list[Line] = []
         self.arrays: dict[str, Any] = {}
         self.titles: dict[str, str] = {}
+        self.homes: dict[str, str] = {}
         self.latest: Any = "", None
         self.numbers = count()
 
@@ -144,7 +143,7 @@ class Writer(FrameWatcher):
             return array.traced
         name = next((name for name, one in self.arrays.items() if one is array), None)
         if name is None:
-            (name,) = named({0: title}, self.arrays).values()
+            name = named({0: title}, self.arrays)[0]
             self.arrays[name], self.titles[entry(name)] = array, title
         return entry(name)
 
@@ -199,7 +198,9 @@ class Writer(FrameWatcher):
         self.enter(what).note = type(what).__name__
         self.latest = "", None
         if isinstance(what, Node):
-            self.titles[self.of(getattr(given, "_data", given))] = f"d_{self.titles[self.recorded[what].note]}"
+            gradient = self.of(getattr(given, "_data", given))
+            self.titles[gradient] = f"d_{self.titles[self.recorded[what].note]}"
+            self.homes.setdefault(gradient, self.running.frames[-1].module)
         elif isinstance(what, Primitive):
             for name, value in zip(what.parameters, given, strict=True):
                 for array in arrays_in(value):
@@ -213,22 +214,39 @@ class Writer(FrameWatcher):
             self.titles[frame.note] = self.titles[frame.note] or what.name
 
 
+NAMED = re.compile(r'(?:return|[a-z]\w* =) tap\("(\w+)"|([a-z]\w*) [-+*/@]?= |(return )')
+
+
 def source_name() -> tuple[str, Any]:
-    """The name that the running line of minigrad.functional, or of the program, assigns to; and where the line is.
+    """The name that the running line of minigrad.functional, or of the program, taps or assigns to; and where it is.
 
     What a function of minigrad.functional returns has the name that its caller gives it.
     """
     for place, number in traceback.walk_stack(sys._getframe(2)):
-        file = place.f_code.co_filename
-        line = linecache.getline(file, number).strip()
-        passes = line.startswith("return ") if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)
-        if place.f_code is program.__code__ or not passes:
+        file, ends = place.f_code.co_filename, place.f_code is sections.__code__
+        found = None if ends else NAMED.match(linecache.getline(file, number).strip())
+        goes_on = found and found[3] if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)
+        if ends or not goes_on:
             break
-    found = None if place.f_code is program.__code__ else re.match(r"([a-z]\w*) [-+*/@]?= ", line)
-    return found[1] if found else "", (id(place), number)
+    return (found and (found[1] or found[2])) or "", (id(place), number)
 
 
 # ------------------------------------------------------------------------- the text
+
+
+class Section(NamedTuple):
+    """Lines of a program that belong together: a function, or what a module, or the loss, computes in ``step``.
+
+    Attributes:
+        modules: the dotted paths of those whose lines they are, several of a function, "" of the loss; where gradients
+            are added up, of the one that made the value, and of the one before.
+        backward: whether they are a part of the backward.
+        lines: their text.
+    """
+
+    modules: list[str]
+    backward: bool
+    lines: list[str]
 
 
 class Run:
@@ -236,7 +254,7 @@ class Run:
 
     Attributes:
         lines: each with what stands behind it, a shape or a title.
-        title: names the module and its class.
+        module, title: the path of the module, and with its class; "" outside of modules.
         made: the values that the lines make.
         operands: the other values in them.
         form: what it has in common with runs that compute the same of other values.
@@ -244,18 +262,19 @@ class Run:
 
     def __init__(self, lines: list[Line]) -> None:
         frame = lines[0][2]
-        self.lines, self.backward, kind = lines, frame.backward, frame.modules[-1].note if frame.modules else ""
+        self.backward, self.module, kind = frame.backward, frame.module, frame.modules[-1].note if frame.modules else ""
         self.title = f"{frame.module} ({kind})" if kind else ""
+        self.lines = [line[:2] for line in lines]
         self.made = [line.partition(" = ")[0] for line, *_ in lines if re.match("⟨[0-9]+⟩ = ", line)]
         found = dict.fromkeys(value for line, *_ in lines for value in values_in(line))
         self.operands = [value for value in found if value not in self.made]
-        names = {value: f"v{i}" for i, value in enumerate((*self.operands, *self.made))}
+        names = {value: f"v{i}" for i, value in enumerate(found)}
         self.form = kind, frame.backward, *[with_names(line, names) for line, *_ in lines]
 
 
-def named(titles: Mapping[Any, str], taken: Iterable[str]) -> dict[Any, str]:
+def named(titles: Mapping[Any, str], taken: Iterable[str] = ()) -> dict[Any, str]:
     """A name for each key, like its title, none of them twice and none that is `taken`."""
-    names, used = dict[Any, str](), set(taken)
+    names, used = dict[Any, str](), {"np", "special", "step", "p", *taken}
     for key, title in titles.items():
         base = re.sub(r"\W", "_", title) or "t"
         tries = (base if n == 1 else f"{base}_{n}" for n in count(1))
@@ -264,27 +283,27 @@ def named(titles: Mapping[Any, str], taken: Iterable[str]) -> dict[Any, str]:
     return names
 
 
-def fold(name: str, group: list[Run], used: set[str], titles: Mapping[str, str]) -> list[str]:
-    """The text of a function that does what each of `group` does; these become calls of it."""
+def fold(name: str, group: list[Run], used: set[str], titles: Mapping[str, str]) -> Section:
+    """A function that does what each of `group` does; these become calls of it."""
     first = group[0]
     # Of each operand, what it is in each run: an argument, but for shapes that are the same in all.
     rows = list(zip(*[[with_names(value, {}) for value in run.operands] for run in group], strict=True))
     asked = {row: i for i, row in enumerate(rows) if len(set(row)) > 1 or first.operands[i] in titles}
     given = [i for i in range(len(first.made)) if any(run.made[i] in used for run in group)]
     own = named({row: titles.get(first.operands[i], "shape") for row, i in asked.items()}
-                | {value: titles[value] for value in first.made}, ("np", "special"))
+                | {value: titles[value] for value in first.made})
     own |= {value: own[row] for row, value in zip(rows, first.operands, strict=True) if row in asked}
     text = [f"def {name}({', '.join(own[row] for row in asked)}):",
-            *[f"    {with_names(line, own)}" for line, *_ in first.lines],
+            *[f"    {with_names(line, own)}" for line, _ in first.lines],
             f"    return {', '.join(own[first.made[i]] for i in given)}", "", ""]
     for run in group:
         made = ", ".join(run.made[i] if run.made[i] in used else "_" for i in given) or "_"
         call = f"{made} = {name}({', '.join(run.operands[i] for i in asked.values())})"
-        run.lines, run.title = [(call, run.title, run.lines[0][2])], ""
-    return text
+        run.lines, run.title = [(call, run.title)], ""
+    return Section([run.module for run in group], first.backward, text)
 
 
-def layout(lines: list[Line], titles: Mapping[str, str], loss: str, gradients: Mapping[str, str]) -> str:
+def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str, str]) -> list[Section]:
     """The program: a function for each kind of run that there is several times, and ``step(p)``."""
     runs = [Run(list(group)) for _, group in groupby(lines, lambda line: (line[2].modules[-1:], line[2].backward))]
     used = {loss, *gradients.values(), *[operand for run in runs for operand in run.operands]}
@@ -292,39 +311,25 @@ def layout(lines: list[Line], titles: Mapping[str, str], loss: str, gradients: M
     for run in runs:
         alike.setdefault(run.form, []).append(run)
     functions = named({form: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", form[0]).lower() + "_backward" * form[1]
-                       for form, group in alike.items() if form[0] and len(group) > 1 and len(group[0].lines) > 1},
-                      ("np", "special", "step", "p"))
-    text = [line for form, name in functions.items() for line in fold(name, alike[form], used, titles)]
-    made = [value for run in runs for line, *_ in run.lines for value in values_in(line) if value in run.made]
-    names = named({value: titles[value] for value in made}, ("np", "special", "p", *functions.values()))
-    text.append("def step(p):")
+                       for form, group in alike.items() if form[0] and len(group) > 1 and len(group[0].lines) > 1})
+    imports = ["import numpy as np", *["from scipy import special"] * any("special." in line for line, *_ in lines)]
+    found = [Section([], False, [*imports, "", ""]),
+             *[fold(name, alike[form], used, writer.titles) for form, name in functions.items()],
+             Section([], False, ["def step(p):"])]
+    made = [value for run in runs for line, _ in run.lines for value in values_in(line) if value in run.made]
+    names = named({value: writer.titles[value] for value in made}, functions.values())
     for run in runs:
-        text += ["", "    # the backward"] if run.backward and "    # the backward" not in text else []
-        text += ["", f"    # {run.title}"] if run.title else []
-        text += [f"    {with_names(line, names)}  # {behind}" for line, behind, _ in run.lines]
-    results = [f"        {quoted(name)}: {with_names(value, names)}," for name, value in gradients.items()]
-    whole = "\n".join([*text, f"    return {with_names(loss, names)}, {{", *results, "    }", ""])
-    return "import numpy as np\n" + "from scipy import special\n" * ("special." in whole) + f"\n\n{whole}"
+        text = ["", "    # the backward"] * (run.backward and not found[-1].backward)
+        text += ["", f"    # {run.title}"] * bool(run.title)
+        text += [f"    {with_names(line, names)}  # {behind}" for line, behind in run.lines]
+        added = [*filter(None, map(writer.homes.get, run.made)), *found[-1].modules[-1:]]
+        found.append(Section(added if run.backward and not run.module else [run.module], run.backward, text))
+    results = [f"        {json.dumps(name)}: {with_names(value, names)}," for name, value in gradients.items()]
+    return [*found, Section([], True, [f"    return {with_names(loss, names)}, {{", *results, "    }", ""])]
 
 
-def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Write the computation of a loss, and of its gradients, as a program that needs NumPy alone.
-
-    One line is one operation; its comment has the shape. Names are those of parameters, and of the lines of
-    minigrad.functional and of your program that assign the values; ``d_x`` is the gradient of x. What a module computes
-    stands together, the backward in the reverse order of the forward, and what occurs several times is a function.
-
-    Args:
-        function: computes the loss, a single number.
-        wrt: a module, or tensors by name, for whose gradients is asked.
-
-    Returns:
-        The text, which defines ``step(p)``, a function that returns the loss and the gradients by name; and the arrays
-        `p` by name: parameters and constants.
-
-    Raises:
-        RuntimeError: what depends on a parameter is written in place into a constant.
-    """
+def sections(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[list[Section], dict[str, Any]]:
+    """The text of `program`, in parts that say whose they are; and the arrays."""
     tensors: dict[str, Any] = dict(wrt.named_parameters() if isinstance(wrt, Module) else wrt)
     writer = Writer(wrt if isinstance(wrt, Module) else None)
     writer.arrays |= {name: tensor._data for name, tensor in tensors.items()}
@@ -349,6 +354,27 @@ def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tup
         if values_in(line[0])[0] in needed:
             lines.insert(0, line)
             needed.update(values_in(line[0]))
-    text = layout(lines, writer.titles, result, reached)
-    return text, {name: array for name, array in writer.arrays.items()
-                  if name in tensors or f"p[{quoted(name)}]" in text}
+    return layout(writer, lines, result, reached), {
+        name: array for name, array in writer.arrays.items() if name in tensors or entry(name) in needed}
+
+
+def program(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Write the computation of a loss, and of its gradients, as a program that needs NumPy alone.
+
+    One line is one operation; its comment has the shape. Names are those of parameters, of taps, and of the lines of
+    minigrad.functional and of your program that assign the values; ``d_x`` is the gradient of x. What a module computes
+    stands together, the backward in the reverse order of the forward, and what occurs several times is a function.
+
+    Args:
+        function: computes the loss, a single number.
+        wrt: a module, or tensors by name, for whose gradients is asked.
+
+    Returns:
+        The text, which defines ``step(p)``, a function that returns the loss and the gradients by name; and the arrays
+        `p` by name: parameters and constants.
+
+    Raises:
+        RuntimeError: what depends on a parameter is written in place into a constant.
+    """
+    found, arrays = sections(function, wrt)
+    return "\n".join(line for section in found for line in section.lines), arrays

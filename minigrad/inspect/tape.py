@@ -134,7 +134,7 @@ def norm_of(gradient: Any) -> Any:
     """The root of the sum of squares, a 0-d array where the gradient is, for which nothing waits; None of None."""
     if gradient is None:
         return None
-    raw = gradient._data if isinstance(gradient, TensorBase) else gradient
+    raw = getattr(gradient, "_data", gradient)
     with on_device_of(raw):
         wide = raw.astype("float64")
         return xp(wide).sqrt((wide * wide).sum())

@@ -7,6 +7,8 @@
     ids          theirs, a list for each sentence, with end-of-sentence: of a translation by the model, the tokens that
                  it wrote, which its text may not encode to
     written      whether it wrote the targets itself
+    program      the step of the first sentence as a program of NumPy, a list of [modules, backward, lines]
+                 (minigrad.inspect.program.Section); null where it does not fit into a page
 
 The page computes what `transformer.model` defines. A model that computes anything else has no live model.
 """
@@ -14,14 +16,16 @@ The page computes what `transformer.model` defines. A model that computes anythi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
 from minigrad import grad, random
 from minigrad.device import to_numpy
+from minigrad.inspect.program import Section, sections
 
-from transformer.data.batches import Example
+from transformer.data.batches import Example, collate
 from transformer.data.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
 from transformer.explore.data import Json, lossless
 from transformer.model import Transformer
@@ -79,7 +83,15 @@ def live_model(translator: Translator, model: Transformer, texts: tuple[Sequence
             "texts": {"source": list(sources), "target": list(targets)},
             "ids": {"source": [list(source) for source, _ in examples],
                     "target": [[*target, model.config.eos_id] for _, target in examples]},
-            "written": written}
+            "written": written, "program": program_of(deepcopy(model).to("cpu"), examples)}
+
+
+def program_of(model: Transformer, examples: Sequence[Example]) -> list[Section] | None:
+    """The entry "program"."""
+    batch = collate(examples, [0])
+    found, _ = sections(lambda: model.loss(batch.source, batch.target[:, 1:]), model)
+    length = sum(len(line) for section in found for line in section.lines)
+    return found if model.num_parameters() * BYTES_PER_NUMBER + length < LIMIT else None
 
 
 def described(tokenizer: Tokenizer) -> Json:

@@ -6,7 +6,6 @@ them; the kernel `product` takes strides.
 
 from __future__ import annotations
 
-import math
 from functools import partial
 from typing import Any
 
@@ -16,9 +15,7 @@ from minigrad.engine.operands import sum_to
 from minigrad.functional.attention import attention as attention_definition
 from minigrad.functional.attention import attention_of_heads as attention_of_heads_definition
 from minigrad.functional.attention import split_heads
-from minigrad.kernels.cuda.launching import for_rows, launch
-
-TILE = 64  # as in matrices.cu
+from minigrad.kernels.cuda.launching import TILE, dense, launch, launch_rows
 
 
 def product(a: Any, b: Any, out: Any, alpha: float = 1.0) -> None:
@@ -33,8 +30,7 @@ def after_dropout(dropped: Any, weights: Any) -> tuple[Any, Any]:
     """The mask of dropout for each weight, or None; and where the weights after dropout are, or will be."""
     if dropped is None:
         return None, weights
-    namespace = xp(weights)
-    return (namespace.ascontiguousarray(namespace.broadcast_to(dropped, weights.shape)), namespace.empty_like(weights))
+    return dense(xp(weights).broadcast_to(dropped, weights.shape)), xp(weights).empty_like(weights)
 
 
 def four(x: Any) -> Any:
@@ -56,8 +52,8 @@ def attention(query, key, value, mask, dropped, p, scale, bias=None, heads=four)
     if mask is not None:
         mask = namespace.broadcast_to(mask, weights.shape)
     dropped, kept = after_dropout(dropped, weights)
-    launch("rows.cu", "softmax", weights, *for_rows(math.prod(weights.shape[:3]), weights.shape[3]), weights, mask,
-           *((0,) * 4 if mask is None else mask.strides), *weights.shape[1:], dropped, 1 / (1 - p), kept)
+    launch_rows("softmax", weights, weights, mask, *((0,) * 4 if mask is None else mask.strides), *weights.shape[1:],
+                dropped, 1 / (1 - p), kept)
     product(kept, value, heads(out))
     return out, Saved(weights=weights)
 
@@ -78,8 +74,7 @@ def gradients(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, 
     grad_scores = xp(g).empty_like(weights)
     dropped, kept = after_dropout(dropped, weights)
     product(g, value.mT, grad_scores)  # dA'
-    launch("rows.cu", "softmax_gradient", weights, *for_rows(math.prod(weights.shape[:3]), weights.shape[3]),
-           grad_scores, weights, weights.shape[3], dropped, 1 / (1 - p), kept)
+    launch_rows("softmax_gradient", weights, grad_scores, weights, weights.shape[3], dropped, 1 / (1 - p), kept)
     product(grad_scores, key, places[0], scale)
     product(grad_scores.mT, query, places[1], scale)
     product(kept.mT, g, places[2])

@@ -10,7 +10,7 @@ from typing import Any
 from minigrad.device import xp
 from minigrad.functional.linear import check_shapes
 from minigrad.functional.linear import linear as linear_definition
-from minigrad.kernels.cuda.launching import launch
+from minigrad.kernels.cuda.launching import dense, launch
 from minigrad.ops.shape import rows
 
 
@@ -51,7 +51,7 @@ def stored(x: Any) -> tuple[Any, int, int]:
     """A matrix that is contiguous by rows or by columns; whether by columns; and how far neighbours are apart."""
     if x.flags.f_contiguous and not x.flags.c_contiguous:
         return x, 1, x.shape[0]
-    return xp(x).ascontiguousarray(x), 0, x.shape[1]
+    return dense(x), 0, x.shape[1]
 
 
 @functools.cache
@@ -76,6 +76,6 @@ def column_sums(x: Any) -> Any:
     length, width = x.shape
     parts = max(1, min(64, length // 512))
     sums = xp(x).empty((parts, width), x.dtype)
-    launch("matrices.cu", "column_sums", x, (-(-width // 32), parts), (32, 16), xp(x).ascontiguousarray(x), sums,
-           length, width)
+    launch("matrices.cu", "column_sums", x, (-(-width // 32), parts), (32, 16), dense(x), sums, length,
+           width)
     return sums[0] if parts == 1 else column_sums(sums)

@@ -1,8 +1,6 @@
 // One launch for many arrays. `table` has a row for each: the addresses of FIELDS arrays of the same size, that size,
 // and the number of the first of its blocks, each of which takes CHUNK elements.
 
-const int CHUNK = 4096;
-
 struct Share {  // of this block: its arrays from their element `first` up to `last`
     const long long* row;
     long long first, last;

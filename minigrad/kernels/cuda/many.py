@@ -10,12 +10,10 @@ import numpy as np
 
 from minigrad.device import on_device_of, xp
 from minigrad.engine.primitive import bodies
-from minigrad.kernels.cuda.launching import launch
+from minigrad.kernels.cuda.launching import CHUNK, launch
 from minigrad.optim import clip
 from minigrad.optim.adam import Adam
 from minigrad.optim.optimizer import Work
-
-CHUNK = 4096  # as in many.cu
 
 
 def together(arrays: Sequence[Any]) -> bool:

@@ -1,6 +1,6 @@
 // Products of many matrices that lie anywhere, and sums of columns.
 
-const int TILE = 64, DEEP = 16;  // a block computes TILE x TILE elements of the product, DEEP terms at a time
+const int DEEP = 16;  // a block computes TILE x TILE elements of the product (launching.py), DEEP terms at a time
 
 // c = alpha * a @ b for (B, H, M, K) and (B, H, K, N): strides of a and b for each axis, of c for all but the last,
 // in elements. 16 x 16 threads, each with 4 x 4 elements, 16 apart.

@@ -1,14 +1,11 @@
-"""Small programs that the tests of the tools watch, and the tapes of some of them."""
+"""Small programs that the tests of the tools watch."""
 
 import numpy as np
 
-import minigrad as mg
-from minigrad import Tensor, inspect, nn, optim
+from minigrad import Tensor, inspect, optim
 from minigrad.engine.watch import watchers
-from minigrad.func import checkpoint
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
-from transformer.model import MultiHeadAttention
 
 
 def leaf(*shape, device="cpu", dtype=np.float64):
@@ -38,29 +35,3 @@ def record(function):
         function()
     assert watchers() == before
     return tape
-
-
-def attention_tape():
-    layer, mask = MultiHeadAttention(8, 2), np.tril(np.ones((5, 5), bool))
-    x = Tensor(np.random.default_rng(0).normal(size=(2, 5, 8)).astype(np.float32), requires_grad=True)
-    with mg.fused(False):
-        return record(lambda: layer(x, x, x, mask).sum().backward())
-
-
-class Checkpointed(nn.Module):
-    """A nested checkpoint, and a parameter that several modules share."""
-
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(2)])
-        self.blocks[1][0].weight = self.blocks[0][0].weight
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = x + checkpoint(lambda x, block=block: checkpoint(block, x) * 2, x)
-        return x
-
-
-def checkpoint_tape():
-    module, x = Checkpointed(), leaf(2, 4, dtype=np.float32)
-    return record(lambda: module(x).sum().backward())

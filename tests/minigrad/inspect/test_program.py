@@ -10,6 +10,7 @@ import minigrad as mg
 from minigrad import Tensor, func, nn
 from minigrad import functional as F
 from minigrad.inspect import program
+from minigrad.inspect.program import sections
 
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import LanguageModel
@@ -146,15 +147,10 @@ def test_the_program_gives_the_loss_and_the_gradients(case, fused):
             arrays[name] = tensor.numpy().copy()
 
 
-def write_by_index(x, constant):
-    constant[x.argmax()] = 1.0
-
-
 @pytest.mark.parametrize("write", [
     lambda x, constant: constant.copy_(x.detach() * 2),
-    lambda x, constant: constant.__setitem__(1, x.detach()[0]),
+    lambda x, constant: constant.__setitem__(x.argmax(), 1.0),
     lambda x, constant: np.add(constant.numpy(), x.detach()._data, out=constant._data),
-    write_by_index,
 ])
 def test_a_constant_into_which_a_parameter_is_written_is_an_error(write):
     """Else it would stand in the program as what it is for these parameters."""
@@ -189,8 +185,16 @@ def step(p):
     }
 """
     assert list(arrays) == ["x", "y"]
-    text, arrays = program(*transformer())
-    functions = re.findall(r"^def (\w+)", text, re.MULTILINE)
-    assert {"linear", "layer_norm", "multi_head_attention", "multi_head_attention_backward", "step"} <= set(functions)
-    assert len(functions) == len(set(functions))
+
+
+def test_a_function_stands_for_each_kind_of_layer_and_a_section_says_whose_its_lines_are():
+    found, arrays = sections(*transformer())
+    functions = {section.lines[0].partition("(")[0][4:]: section for section in found}
+    assert {"linear", "layer_norm", "multi_head_attention", "step"} < functions.keys()
+    backward = functions["multi_head_attention_backward"]
+    assert (backward.backward, set(backward.modules)) == (True, {
+        "decoder.layers.0.cross_attention", "decoder.layers.0.self_attention", "encoder.layers.0.self_attention"})
+    calls = "".join(line for section in found if section.modules[:1] == ["encoder.norm"] for line in section.lines)
+    assert re.findall(r"(layer_norm\w*)\(", calls) == ["layer_norm", "layer_norm_backward"]
+    text = "".join(line for section in found for line in section.lines)
     assert all(f'p["{name}"]' in text for name in arrays)
