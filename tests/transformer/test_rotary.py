@@ -16,16 +16,11 @@ def by_complex_numbers(x, positions, base, layout, features):
     """The pairs as complex numbers times ``exp(i·p·base^(-2j/features))`` (equation 16 of the paper)."""
     n = features // 2
     turning = x[..., :features]
-    if layout == "interleaved":
-        numbers = turning.reshape(*x.shape[:-1], n, 2) @ np.array([1, 1j])
-    else:
-        numbers = turning[..., :n] + 1j * turning[..., n:]
+    numbers = turning[..., ::2] + 1j * turning[..., 1::2] if layout == "interleaved" else (
+        turning[..., :n] + 1j * turning[..., n:])
     numbers = numbers * np.exp(1j * np.asarray(positions)[..., None] / base ** (2 * np.arange(n) / features))
-    if layout == "interleaved":
-        turned = np.stack([numbers.real, numbers.imag], axis=-1).reshape(turning.shape)
-    else:
-        turned = np.concatenate([numbers.real, numbers.imag], axis=-1)
-    return np.concatenate([turned, x[..., features:]], axis=-1)
+    turned = np.stack([numbers.real, numbers.imag], axis=-1 if layout == "interleaved" else -2)
+    return np.concatenate([turned.reshape(turning.shape), x[..., features:]], axis=-1)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -49,20 +44,19 @@ def test_long_positions_lose_no_digits(dtype, tolerance, device):
 
 def test_operands_stay_as_they_are():
     x = Tensor(X.swapaxes(1, 2), requires_grad=True)  # not contiguous, like split heads
-    before = x.numpy().copy()
     RotaryPositions(features=2)(x, 1).sum().backward()
-    np.testing.assert_array_equal(x.numpy(), before)
+    np.testing.assert_array_equal(x.numpy(), X.swapaxes(1, 2))
     np.testing.assert_array_equal(x.grad.numpy()[..., 2:], 1)
     raw = RotaryPositions()(X, 3)
     assert isinstance(raw, np.ndarray)
     np.testing.assert_array_equal(raw, RotaryPositions()(Tensor(X), 3).numpy())
 
 
-@pytest.mark.parametrize(("make", "error", "message"), [
-    (lambda: RotaryPositions(layout="thirds"), ValueError, "layout must be one of halves, interleaved, got 't"),
-    (lambda: RotaryPositions(features=3), ValueError, "features must be an even number, got 3"),
-    (lambda: RotaryPositions(features=8)(Tensor(X)), ValueError, r"x of shape \(2, 3, 4, 6\) and 8 features"),
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: RotaryPositions(layout="thirds"), "layout must be one of halves, interleaved, got 't"),
+    (lambda: RotaryPositions(features=3), "features must be an even number, got 3"),
+    (lambda: RotaryPositions(features=8)(Tensor(X)), r"x of shape \(2, 3, 4, 6\) and 8 features"),
 ])
-def test_what_is_refused(make, error, message):
-    with pytest.raises(error, match=message):
+def test_what_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
         make()
