@@ -79,9 +79,8 @@ def broadcast(q, k):
     return F.scaled_dot_product_attention(q, keys[:, :, :1], keys[:1])
 
 
-def biased(mask):
-    return lambda q, k: F.scaled_dot_product_attention(
-        *(heads_of(x, HEADS) for x in (q, k, k)), mask, attn_bias=BIAS)
+def biased(q, k):
+    return F.scaled_dot_product_attention(*(heads_of(x, HEADS) for x in (q, k, k)), MASK, attn_bias=BIAS)
 
 
 class Case(NamedTuple):
@@ -138,9 +137,7 @@ ATTENTIONS = {
     "one head": lambda: case(Of(one_head), X),
     "grouped": lambda: case(Of(grouped, keys=4), X, group=2),
     "broadcast": lambda: case(Of(broadcast), X),
-    "biased": lambda: case(Of(biased(None)), X),
-    "biased and masked": lambda: case(Of(biased(MASK)), X),
-    "one head of keys": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 1), X, X, X, group=4, **SELF),
+    "biased": lambda: case(Of(biased), X),
     "rotary": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 2, rotary=RotaryPositions()), X, X, X, group=2,
                            kind="self", known=AROUND, letters="VO"),
 }
