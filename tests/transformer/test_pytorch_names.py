@@ -76,8 +76,8 @@ def tied():
 
 
 MODULES = {  # and some of PyTorch's names
-    "a buffer": (lambda: Tree(count=Tensor(np.int64(3)), block=nn.Sequential(MultiHeadAttention(4, 2))),
-                 {"count", "block.0.in_proj_weight", "block.0.in_proj_bias", "block.0.out_proj.weight"}),
+    "a buffer": (lambda: Tree(count=Tensor(np.int64(3)), embedding=nn.Sequential(MultiHeadAttention(4, 2))),
+                 {"count", "embedding.0.in_proj_weight", "embedding.0.in_proj_bias", "embedding.0.out_proj.weight"}),
     "other widths": (lambda: MultiHeadAttention(4, 2, kdim=3), {"q_proj_weight", "k_proj_weight", "in_proj_bias"}),
     "tied": (tied, {"table.weight", "head.weight", "again.weight"}),
     "parts of one's own": (adapted, {"swapped.feed_forward.gate.weight", "swapped.self_attn.query.low",

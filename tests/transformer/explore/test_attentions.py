@@ -69,6 +69,7 @@ def test_every_formula_and_every_identity_holds(example):
     ("weights in the loss", "dA", "dA = dA′∘kept/(1 − p) + what the loss makes of A itself"),
     ("rotary", "dX", "dX, from the module"), ("gated", "C", "C, from the module"), ("scaled", "S", "S = R · 0.3"),
     ("scaled", "dS", "dS = dS̄ where the mask allows, 0 elsewhere"),
+    ("biased", "Sm", "S̄ = S + B where the mask allows, −∞ elsewhere"),
     ("grouped", "dK", "dK = Σ heads that share it dRᵀ Q"), *(("no bias", none, None) for none in ("dSm", "dAd", "dbK")),
     ("self", "M", None), ("scaled", "X", None), ("frozen", "dWQ", None), ("frozen", "bO", "b_O")])
 def test_a_formula(name, symbol, formula):
