@@ -120,22 +120,24 @@ def test_wrong_use_says_so():
     model = made(dropout=0.0)
     with trace(model) as t:
         loss = model.loss(SOURCE, LABELS)
-    attention, scaled = t[CROSS], traced_attention("scaled")[1]["Of"]
+    attention = t[CROSS]
     with pytest.raises(ValueError, match=rf"^no gradient has reached weights of {CROSS} yet: "):
         attention.gradient("weights")
     loss.backward()
     assert attention.reached
-    there = np.ones(attention.keys.shape)
-    for call, error, message in (
-            (lambda: t["decoder.layers.9"], KeyError, r"no attention 'decoder.layers.9' .* encoder.layers.0"),
-            (lambda: attention.head(0, 2), IndexError, "head 2"),
-            (lambda: t.finite_difference(model.loss, CROSS, "keys", np.ones(3)), ValueError, r"\(2, ?2, ?5, ?4\)"),
-            (lambda: t.finite_difference(lambda: mg.Tensor(0.0), CROSS, "keys", there), ValueError, "did not come by"),
-            (lambda: scaled.value("output"), ValueError, r"no 'output' in this attention: Of does not .* there are"),
-            (lambda: scaled.gradient("output"), ValueError, "no 'output' in this attention")):
-        with pytest.raises(error, match=message):
-            call()
-    assert scaled.concatenated is None
+    with pytest.raises(KeyError, match=r"no attention 'decoder.layers.9' .* encoder.layers.0"):
+        t["decoder.layers.9"]
+    with pytest.raises(IndexError, match="head 2"):
+        attention.head(0, 2)
+    with pytest.raises(ValueError, match=r"\(2,2,5,4\)|\(2, 2, 5, 4\)"):
+        t.finite_difference(model.loss, CROSS, "keys", np.ones(3))
+    with pytest.raises(ValueError, match="did not come by"):
+        t.finite_difference(lambda: mg.Tensor(0.0), CROSS, "keys", np.ones(attention.keys.shape))
     model.zero_grad()
     with pytest.raises(ValueError, match="has no gradient"):
         _ = attention.head().gradients
+    scaled = traced_attention("scaled")[1]["Of"]
+    assert scaled.concatenated is None
+    for asked in (scaled.value, scaled.gradient):
+        with pytest.raises(ValueError, match=r"no 'output' in this attention: Of does not .* there are queries, keys"):
+            asked("output")
