@@ -1,6 +1,7 @@
 """A table of attentions, of the model and of people who write their own, and the formulas of every step."""
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -80,8 +81,8 @@ def broadcast(q, k):
     return F.scaled_dot_product_attention(q, keys[:, :, :1], keys[:1])
 
 
-def biased(q, k):
-    return F.scaled_dot_product_attention(*(heads_of(x, HEADS) for x in (q, k, k)), MASK, attn_bias=BIAS)
+def biased(q, k, mask=None):
+    return F.scaled_dot_product_attention(*(heads_of(x, HEADS) for x in (q, k, k)), mask, attn_bias=BIAS)
 
 
 class Case(NamedTuple):
@@ -139,6 +140,7 @@ ATTENTIONS = {
     "grouped": lambda: case(Of(grouped, keys=4), X, group=2),
     "broadcast": lambda: case(Of(broadcast), X),
     "biased": lambda: case(Of(biased), X),
+    "biased and masked": lambda: case(Of(partial(biased, mask=MASK)), X),
     "one head of keys": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 1), X, X, X, group=4, **SELF),
     "rotary": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 2, rotary=RotaryPositions()), X, X, X, group=2,
                            kind="self", known=AROUND, letters="VO"),

@@ -65,7 +65,8 @@ def test_every_formula_and_every_identity_holds(example):
 
 @pytest.mark.parametrize(("name", "symbol", "formula"), [
     ("three inputs", "dWV", "dW_V, from the module"), ("rotary", "dX", "dX, from the module"),
-    ("gated", "C", "C, from the module"), ("frozen", "bO", "b_O"),
+    ("gated", "C", "C, from the module"), ("frozen", "bO", "b_O"), ("self", "K", "K = X W_K + b_K"),
+    ("no bias", "K", "K = M W_K"), ("biased", "Sm", "S̄ = S + B"),
     ("weights in the loss", "dA", "dA = dA′∘kept/(1 − p) + what the loss makes of A itself"),
     *(("no bias", none, None) for none in ("dSm", "dAd", "dbK")), ("self", "M", None), ("scaled", "X", None),
     ("frozen", "dWQ", None)])
