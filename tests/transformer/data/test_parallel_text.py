@@ -149,6 +149,7 @@ def test_pairs_are_held_out_by_their_source():
     pairs = [(f"source {number % 20_000}", f"target {number}") for number in range(40_000)]
     training, validation = hold_out(pairs)
     assert 900 < len(validation) < 1100
+    assert 15 < len(hold_out(pairs[:300])[1]) < 45
     assert sorted([*training, *validation]) == sorted(pairs)
     assert not {source for source, _ in training} & {source for source, _ in validation}
     assert next(iter(validation)) == ("source 5", "target 5")  # as in runs that began before
