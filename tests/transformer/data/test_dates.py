@@ -27,6 +27,7 @@ def written(day, locale):
     ("en_GB", date(2021, 3, 11), ["11th of March 2021"]),
     ("en_GB", date(1999, 5, 1), ["Saturday, 1st May 1999", "1st of May 1999", "01 May 1999"]),
     ("fr", date(1999, 5, 1), ["samedi 1er mai 1999", "le 1er mai 1999", "1 mai 1999", "01/05/1999"]),
+    ("fr", date(2021, 3, 3), ["mercredi 3 mars 2021", "le 3 mars 2021"]),
     ("de", date(2021, 3, 3), ["Mittwoch, 3. März 2021", "Mittwoch, den 3. März 2021", "03.03.2021"]),
     ("es", date(1999, 5, 1), ["sábado 1 de mayo de 1999", "01/05/1999"]),
     ("ja", date(1999, 5, 1), ["1999年5月1日土曜日", "1999年05月01日", "1999年5月1日(土)", "1999/5/1"]),
