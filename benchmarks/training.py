@@ -4,7 +4,7 @@
     python benchmarks/training.py sizes --sizes mid --dropout 0     a part of it
     python benchmarks/training.py --dry                             one short round with a tiny model
 
-- sizes: the sizes of workloads.py;
+- sizes: the sizes of workloads.py; tatoeba is the small model on real batches, if the text is there;
 - length, batch: the small model on longer sentences (a batch of 2), and on more of them (16 tokens each);
 - memory: the peak of the first steps in a fresh process (parameters, gradients, moments, activations), less what the
   process had after the import. PyTorch gives freed memory back to the system, as it does by default; minigrad keeps
@@ -30,7 +30,7 @@ import paired
 import peers
 import turns
 import workloads
-from workloads import SIZES, Workload
+from workloads import REAL, SIZES, Workload
 
 US, THEM = "minigrad", "PyTorch eager"
 TOLERANCE = 1e-4  # the greatest relative difference between losses
@@ -92,7 +92,11 @@ def measured(measure: str, options: argparse.Namespace) -> dict[str, Workload]:
                 for length in (16, 32, 64, 128, 256, 512, 1024)}
     if measure == "batch":
         return {f"batch {batch}": replace(small, batch=batch) for batch in (1, 4, 16, 64, 256)}
-    return {workload.title: workload for workload in workloads.variations(options.sizes, options.dropout)}
+    sizes = [name for name in options.sizes
+             if name != REAL.name or (measure == "sizes" and Path(str(REAL.text)).is_file())]
+    if measure == "sizes" and len(sizes) < len(options.sizes):
+        print(f"{REAL.name} is left out: there is no {REAL.text}")
+    return {workload.title: workload for workload in workloads.variations(sizes, options.dropout)}
 
 
 REPORTS = {"sizes": "training_eager", "length": "growth_length", "batch": "growth_batch", "memory": "memory"}
@@ -102,7 +106,7 @@ def main() -> None:
     """Measure one workload after the other, and publish each as soon as it is there."""
     parser = paired.parser(__doc__)
     parser.add_argument("measures", nargs="*", help=f"of {', '.join(REPORTS)} (all)")
-    parser.add_argument("--sizes", nargs="+", choices=list(SIZES), default=list(SIZES))
+    parser.add_argument("--sizes", nargs="+", choices=[*SIZES, REAL.name], default=[*SIZES, REAL.name])
     parser.add_argument("--dropout", nargs="+", type=float, default=[0.0, 0.1])
     options = paired.parsed(parser)
     if unknown := set(options.measures) - set(REPORTS):

@@ -93,11 +93,13 @@ class Answers:
         """Write one answer."""
         print(json.dumps(answer), file=self._stream, flush=True)
 
-    def serve(self, once: Callable[[], object], settle: Callable[[], object] = lambda: None) -> None:
-        """Until the input ends: for each line, a number of seconds, call `once` for so long; the answer is ms per call.
+    def serve(self, once: Callable[[], object], settle: Callable[[], object] = lambda: None,
+              steps: int = 1) -> None:
+        """Until the input ends: for each line, a number of seconds, call `once` for so long; the answer is ms per step.
 
         Args:
             once: is called `LEAST` times at least.
+            steps: how many of them `once` takes.
             settle: called at the end of each turn, and timed: it waits for what a GPU has not computed yet.
         """
         for seconds in turns():
@@ -106,4 +108,4 @@ class Answers:
                 once()
                 count += 1
             settle()
-            self.give({"ms": 1e3 * (time.perf_counter() - start) / count})
+            self.give({"ms": 1e3 * (time.perf_counter() - start) / count / steps})

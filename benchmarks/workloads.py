@@ -8,12 +8,14 @@ minigrad, and handed over in a file with PyTorch's names, so that the losses can
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from paired import ROOT
 
 PAD, BOS, EOS, FIRST = 0, 1, 2, 3  # the special tokens, and the first ordinary one
 LEARNING_RATE, BETAS, EPSILON = 3e-4, (0.9, 0.98), 1e-9  # of AdamW, without weight decay
@@ -32,6 +34,8 @@ class Workload:
         batch, length: sentences in a batch, and tokens of the longest, end-of-sentence included; both sides alike.
         dropout: on embeddings, attention weights, feed-forward activations and residuals.
         padded: sentences have unequal lengths, spread evenly from a third of `length` to `length`.
+        text: a table of pairs of sentences, whose batches are those of `train`, each of at most batch × length tokens
+            a side; sentences longer than `length` are left out. None: random tokens.
     """
 
     name: str
@@ -44,6 +48,7 @@ class Workload:
     length: int
     dropout: float = 0.0
     padded: bool = False
+    text: str | None = None
 
     @property
     def title(self) -> str:
@@ -69,9 +74,23 @@ class Workload:
             max_length=self.length, pad_id=PAD, bos_id=BOS, eos_id=EOS)
 
     def batches(self, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
-        """`count` batches of random tokens: source and labels, each (batch, length), int64; always the same ones."""
+        """`count` batches: source and labels, each (batch, length), int64; always the same ones."""
+        if self.text:
+            return list(islice(self._real_batches(self.text), count))
         random = np.random.default_rng(0)
         return [(self._sentences(random), self._sentences(random)) for _ in range(count)]
+
+    def _real_batches(self, text: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        from transformer.data import batches_by_length, build_tokenizers, collate, encode_pairs
+        from transformer.data.parallel_text import read_parallel
+
+        pairs = read_parallel(text)
+        tokenizers = build_tokenizers("words", *zip(*pairs, strict=True), size=self.vocabulary)
+        examples = [(source, target) for source, target in encode_pairs(pairs, *tokenizers)
+                    if max(len(source), len(target) + 1) <= self.length]
+        for indices in batches_by_length(examples, self.batch * self.length, 0, 0):
+            batch = collate(examples, indices)
+            yield batch.source, np.ascontiguousarray(batch.target[:, 1:])
 
     def _sentences(self, random: np.random.Generator) -> np.ndarray:
         shortest = self.length / 3 if self.padded else self.length
@@ -122,6 +141,9 @@ SIZES = {size.name: size for size in (
     Workload("mid", vocabulary=8000, d_model=256, heads=8, d_ff=1024, layers=3, batch=32, length=64),
     Workload("base", vocabulary=8000, d_model=512, heads=8, d_ff=2048, layers=6, batch=16, length=32),
 )}
+#: The small model on 5,000 real pairs, English and French, in batches of the size that `train` makes.
+REAL = Workload("tatoeba", vocabulary=4000, d_model=256, heads=8, d_ff=1024, layers=3, batch=128, length=16,
+                padded=True, text=str(ROOT.parent / "shared/data/tatoeba-fra-eng-5k/eng-fra.txt"))
 #: The paper's base model at the paper's batch: about 25,000 tokens of each language, and its vocabulary of 37,000.
 PAPER = Workload("paper", vocabulary=37000, d_model=512, heads=8, d_ff=2048, layers=6, batch=391, length=64)
 #: For trying out a script.
@@ -131,4 +153,4 @@ DRY = Workload("tiny", vocabulary=11, d_model=16, heads=2, d_ff=24, layers=1, ba
 def variations(names: Iterable[str], dropouts: Iterable[float] = (0.0, 0.1)) -> list[Workload]:
     """The sizes of these names, each with every dropout."""
     dropouts = list(dropouts)
-    return [replace(SIZES[name], dropout=dropout) for name in names for dropout in dropouts]
+    return [replace((SIZES | {REAL.name: REAL})[name], dropout=dropout) for name in names for dropout in dropouts]

@@ -23,17 +23,14 @@ from pathlib import Path
 from random import Random
 
 from tests.transformer.runs import bits, contents
-from transformer.data.tasks import get_task
 from transformer.training.checkpoints import load_run
 from transformer.training.log import COLUMNS, Log
 from transformer.training.run_folder import RunError, check_new, is_run
 from transformer.training.threads import limit_threads
 
-MODEL = ["--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--dropout", "0.1", "--quiet"]
-COPY = ["--task", "copy", *MODEL, "--train-count", "60", "--valid-count", "4", "--valid-sentences", "2",
-        "--batch-tokens", "100", "--steps", "12", "--valid-every", "3", "--keep", "2", "--schedule", "constant"]
-TEXT = [*MODEL, "--tokens", "characters", "--epochs", "2", "--valid-every", "2", "--valid-sentences", "1",
-        "--batch-tokens", "600", "--schedule", "cosine", "--keep", "1", "--threads", "2", "--accumulate", "2"]
+OPTIONS = ["--task", "copy", "--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--dropout", "0.1",
+           "--quiet", "--train-count", "60", "--valid-count", "4", "--valid-sentences", "2", "--batch-tokens", "100",
+           "--steps", "12", "--valid-every", "3", "--keep", "2", "--accumulate", "2"]
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 LIMIT = 60.0  # seconds that a command may take
 POLL = 0.0002  # seconds between looks at the folder
@@ -89,14 +86,13 @@ def short(text):
     return text if len(text) < 300 else f"{text[:150]} … {text[-150:]}"
 
 
-# --------------------------------------------------------------------------- trainings that nothing disturbs
+# --------------------------------------------------------------------------- a training that nothing disturbs
 
 
 @dataclass
 class Training:
-    """A training done once: its options, its folder, what that and each checkpoint hold, and its seconds."""
+    """A training done once: its folder, what that and each checkpoint hold, and its seconds."""
 
-    options: list
     finished: Path
     contents: dict
     checkpoints: dict
@@ -104,23 +100,16 @@ class Training:
 
 
 def prepare(folder):
-    """The trainings that are disturbed, after what would be slow in each process that is forked from this one."""
+    """The training that is disturbed, after what would be slow in each process that is forked from this one."""
     log = Log(folder / "log.csv")
     log.cut_after(0)
     log.add(**dict.fromkeys(COLUMNS, 1))
     log.draw("exact_match")
-    files = [folder / name for name in ("train.from", "train.to", "valid.from", "valid.to")]
-    for split, count, paths in (("train", 90, files[:2]), ("valid", 4, files[2:])):
-        for path, texts in zip(paths, zip(*get_task("dates").pairs(split, count, 1), strict=True), strict=True):
-            path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    trainings = []
-    for name, options in (("copy", COPY), ("text", [*TEXT, "--train", *files[:2], "--valid", *files[2:]])):
-        start, out = time.monotonic(), folder / name
-        if problem := Command(["train", *options, "--out", out], folder).problem(0):
-            raise RuntimeError(f"a training fails undisturbed: {problem}")
-        checkpoints = {path.name: values(out, path.name) for path in (out / "checkpoints").iterdir()}
-        trainings.append(Training(options, out, left(out), checkpoints, time.monotonic() - start))
-    return trainings
+    start, out = time.monotonic(), folder / "run"
+    if problem := Command(line(out), folder).problem(0):
+        raise RuntimeError(f"a training fails undisturbed: {problem}")
+    checkpoints = {path.name: values(out, path.name) for path in (out / "checkpoints").iterdir()}
+    return Training(out, left(out), checkpoints, time.monotonic() - start)
 
 
 def values(folder, which):
@@ -137,15 +126,15 @@ def left(folder):
 # --------------------------------------------------------------------------- kills
 
 
-def kill(rng, folder, trainings):
+def kill(rng, folder, training):
     """One to four signals to one run, at any moment of its life or while it saves; then it goes on to the same end."""
-    training, out, told = rng.choice(trainings), folder / "run", []
+    out, told = folder / "run", []
     for _ in range(rng.choice([1, 1, 2, 4])):
         number, was = rng.choice([signal.SIGKILL, signal.SIGKILL, *GRACEFUL]), is_run(out)
         names, moment = rng.choice([(0, rng.uniform(0, 1.1 * training.seconds)),
                                     (rng.randrange(1, 20), rng.uniform(0, 0.004))])
         told.append(f"{number.name} after {names} names and {moment:.4f} s")
-        command, before, seen = Command(line(training, out), folder), names_in(out), set()
+        command, before, seen = Command(line(out), folder), names_in(out), set()
         while len(seen) < names and command.process.is_alive():
             seen |= names_in(out) - before
             time.sleep(POLL)
@@ -154,14 +143,14 @@ def kill(rng, folder, trainings):
         problem = command.problem(0, -number, 128 + number) or unless_whole(out, was)
         if problem:
             return ", ".join(told), problem
-    if problem := Command(line(training, out), folder).problem(0):
+    if problem := Command(line(out), folder).problem(0):
         return ", ".join(told), f"it does not go on: {problem}"
     return ", ".join(told), difference(out, training)
 
 
-def line(training, out):
+def line(out):
     """The arguments that go on with the training in `out`, or begin it where there is no checkpoint."""
-    return ["train", "--out", out, *(["--resume", "--quiet"] if is_run(out) else training.options)]
+    return ["train", "--out", out, *(["--resume", "--quiet"] if is_run(out) else OPTIONS)]
 
 
 def names_in(out):
@@ -194,9 +183,9 @@ def difference(out, training):
 # --------------------------------------------------------------------------- damage
 
 
-def flips(rng, folder, trainings):
+def flips(rng, folder, training):
     """Up to three damaged files; every checkpoint then loads as it was, or is refused in a line that names it."""
-    training, out, told = rng.choice(trainings), folder / "run", []
+    out, told = folder / "run", []
     shutil.copytree(training.finished, out)
     files = sorted(path for path in out.rglob("*") if path.is_file())
     for path in rng.sample(files, rng.choice([1, 1, 1, 2, 3])):
@@ -252,13 +241,13 @@ def main():
     options = parser.parse_args()
     failures, temporary = 0, partial(tempfile.TemporaryDirectory, prefix="faults-")
     with limit_threads(1), temporary() as base:
-        trainings = prepare(Path(base))
+        training = prepare(Path(base))
         for kind in options.kinds:
             start, failed = time.monotonic(), 0
             numbers = range(options.count) if options.only is None else [options.only]
             for number in numbers:
                 with temporary() as folder:
-                    told, problem = KINDS[kind](Random(f"{kind} {options.seed} {number}"), Path(folder), trainings)
+                    told, problem = KINDS[kind](Random(f"{kind} {options.seed} {number}"), Path(folder), training)
                 if problem is not None:
                     failed += 1
                     print(f"FAILED {told}: {problem}  [--kinds {kind} --seed {options.seed} --only {number}]")

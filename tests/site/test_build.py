@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.site.build import ROOT, SITE, navigation
+from docs.site.build import ROOT, SITE
 from docs.site.names import NAMESPACES, public
 
 built = pytest.mark.skipif(not SITE.is_dir(), reason="docs/_site has not been built: make site")
@@ -46,12 +46,6 @@ def test_a_link_to_nothing_ends_the_build(tmp_path):
     status, said, _ = sphinx(tmp_path, PAGES | {"index.md": first, "lost.md": "# In no list\n"})
     assert status == 1
     assert [link for link in (*links, "nothing.png", "lost.md") if link.rpartition("#")[2] not in said] == []
-
-
-def test_a_section_of_the_guides_is_a_part_of_the_navigation():
-    made = navigation("# Guides\n\n## Learn\n\n[a](gpu.md)\n\n## Build\n\n[a](gpu.md), [c](../B.md)\n")
-    assert ":caption: Learn\n\ndocs/gpu\n```" in made
-    assert ":caption: Build\n\nB\n```" in made
 
 
 @built

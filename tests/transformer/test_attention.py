@@ -15,7 +15,7 @@ BATCH, QUERIES, KEYS, FEATURES, HEADS = 2, 3, 5, 12, 4
 # The second sentence has 3 real keys; the queries are the last of the keys.
 MASK = padding_mask((np.arange(KEYS) < np.array([[5], [3]])).astype(int)) & causal_mask(QUERIES, KEYS)
 OPTIONS = [
-    {"num_kv_heads": 2}, {"num_kv_heads": 1, "bias": False},
+    {"num_kv_heads": 1, "bias": False},
     {"num_kv_heads": 2, "head_dim": 4, "bias": ("query", "value", "output")},
     {"num_kv_heads": 2, "head_dim": 6, "rotary": RotaryPositions()},
     {"head_dim": 8, "rotary": RotaryPositions(100.0, "interleaved", 4)},

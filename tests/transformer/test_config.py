@@ -17,26 +17,26 @@ def test_base_is_the_papers_base_model():
 
 
 @pytest.mark.parametrize(
-    ("changes", "error", "message"),
+    ("changes", "message"),
     [
-        ({"source_vocab_size": 0}, ValueError, "must be at least 1, got 0"),
-        ({"d_model": 10, "num_heads": 4}, ValueError, r"\(10\) must be a multiple of num_heads \(4\)"),
-        ({"d_model": 9, "num_heads": 3}, ValueError, "got 9"),
-        ({"dropout": float("nan")}, ValueError, "got nan"),
-        ({"norm": "middle"}, ValueError, "must be one of pre, post, got 'middle'"),
-        ({"first_position": 2}, ValueError, "must be one of 0, 1, got 2"),
-        ({"layer_norm_eps": 0.0}, ValueError, "must be positive"),
-        ({"share_embeddings": True, "target_vocab_size": 12}, ValueError, "11 and 12"),
-        ({"tie_output": True, "output_bias": True}, ValueError, "exclude each other"),
-        ({"pad_id": 11}, ValueError, "below the vocabulary's size 11, got 11"),
-        ({"d_model": 8.0}, TypeError, "must be of type int, got 8.0"),
-        ({"num_heads": True}, TypeError, "must be of type int, got True"),
+        ({"source_vocab_size": 0}, "must be at least 1, got 0"),
+        ({"d_model": 10, "num_heads": 4}, r"\(10\) must be a multiple of num_heads \(4\)"),
+        ({"d_model": 9, "num_heads": 3}, "got 9"),
+        ({"dropout": float("nan")}, "got nan"),
+        ({"norm": "middle"}, "must be one of pre, post, got 'middle'"),
+        ({"first_position": 2}, "must be one of 0, 1, got 2"),
+        ({"layer_norm_eps": 0.0}, "must be positive"),
+        ({"share_embeddings": True, "target_vocab_size": 12}, "11 and 12"),
+        ({"tie_output": True, "output_bias": True}, "exclude each other"),
+        ({"pad_id": 11}, "below the vocabulary's size 11, got 11"),
+        ({"d_model": 8.0}, "must be of type int, got 8.0"),
+        ({"num_heads": True}, "must be of type int, got True"),
     ],
     ids=str,
 )
-def test_what_makes_no_model_is_refused_by_name(changes, error, message):
+def test_what_makes_no_model_is_refused_by_name(changes, message):
     options = {"source_vocab_size": 11, "target_vocab_size": 11, "d_model": 8, "num_heads": 2, **changes}
-    with pytest.raises(error, match=message) as caught:
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
         TransformerConfig(**options)
     assert next(iter(changes)) in str(caught.value)
 

@@ -6,7 +6,6 @@ All in float64, where only rounding differs, and without dropout, but where a te
 import numpy as np
 import pytest
 
-import minigrad
 from minigrad import Tensor
 from minigrad.device import asarray_on
 
@@ -22,9 +21,9 @@ OPTIONS = {"steps": 20, "clip_norm": 0.5, "weight_decay": 0.01, "label_smoothing
 TOLERANCE = 1e-9  # of parameters
 
 
-def made(out, device, **changes):
+def trainer_of(out, device, **changes):
     """A trainer in float64 that made no step yet."""
-    trainer = runs.new_trainer(out, device=device, **{"model": {"dropout": 0.0}, **OPTIONS, **changes})
+    trainer = runs.new_trainer(out, device=device, **{"model": {"dropout": 0.2}, **OPTIONS, **changes})
     trainer.model.to(dtype=np.float64)
     return trainer
 
@@ -41,80 +40,64 @@ def weights(trainer):
     return {name: p.numpy() for name, p in trainer.model.named_parameters() if not name.endswith("key.bias")}
 
 
-def assert_alike(one, other):
-    for name, value in weights(other).items():
-        np.testing.assert_allclose(weights(one)[name], value, rtol=0, atol=TOLERANCE, err_msg=name)
+# ------------------------------------------------------------------ updates
 
 
-# ------------------------------------------------------------------ ten updates
-
-
-@ELSEWHERE
-@pytest.mark.parametrize("changes", [
-    {"model": {"dropout": 0.2, "share_embeddings": False, "tie_output": False}, "clip_norm": 0.0},
-    {"model": {"dropout": 0.0, "norm": "post", "activation": "gelu"}},
-], ids=["pre-norm, untied, dropout", "post-norm, three-way tied, gelu, clipped"])
-def test_ten_updates(changes, device, tmp_path, same_masks):
-    here, there = (updated(made(tmp_path / name, where, **changes), 10)
-                   for name, where in (("here", "cpu"), ("there", device)))
-    assert {t.device for p in there.model.parameters() for t in (p, p.grad)} == {device}
-    assert_alike(there, here)
-    key_bias = dict(there.model.named_parameters())["encoder.layers.0.self_attention.key.bias"].numpy()
+def goes_on_elsewhere(first, second, folder, **changes):
+    """Six updates on one device, a checkpoint, and four on another, with the same batches, are ten on the host."""
+    stayed = updated(trainer_of(folder / "stayed", "cpu", **changes), 10)
+    begun = updated(trainer_of(folder / "moves", first, **changes), 6)
+    begun.save()
+    resumed = trainer_of(folder / "moves", second, **changes)
+    resumed.restore()
+    assert runs.bits(weights(resumed)) == runs.bits(weights(begun))
+    updated(resumed, 4)
+    for trainer, device in ((begun, first), (resumed, second)):
+        assert {t.device for p in trainer.model.parameters() for t in (p, p.grad)} == {device}
+    for name, value in weights(stayed).items():
+        np.testing.assert_allclose(weights(resumed)[name], value, rtol=0, atol=TOLERANCE, err_msg=name)
+    assert resumed.progress.step == 10
+    assert resumed.scheduler.get_last_lr() == stayed.scheduler.get_last_lr()
+    key_bias = dict(resumed.model.named_parameters())["encoder.layers.0.self_attention.key.bias"].numpy()
     assert abs(key_bias).max() < 0.1
 
 
+@ELSEWHERE
+@pytest.mark.parametrize(("there_first", "changes"), [
+    (True, {"model": {"dropout": 0.2, "share_embeddings": False, "tie_output": False}, "clip_norm": 0.0}),
+    (False, {"model": {"dropout": 0.2, "norm": "post", "activation": "gelu"}}),
+], ids=["begun there: pre-norm, untied", "begun here: post-norm, three-way tied, gelu, clipped"])
+def test_a_run_goes_on_on_another_device(there_first, changes, device, tmp_path, same_masks):
+    goes_on_elsewhere(*(device, "cpu") if there_first else ("cpu", device), tmp_path, **changes)
+
+
 def test_updates_on_another_device_than_the_current_one(stand_in, tmp_path, same_masks):
-    here, there = (updated(made(tmp_path / where, where, model={"dropout": 0.2}), 2) for where in ("cpu", "cuda:1"))
-    assert_alike(there, here)
+    goes_on_elsewhere("cuda:1", "cuda:1", tmp_path)
     assert stand_in.cupy.cuda.Device().id == 0
 
 
 def test_an_array_as_mask_is_sent_to_the_model_and_a_tensor_elsewhere_is_refused(stand_in):
     model, mask = tiny_model(np.float32, "cuda").eval(), np.ones((1, 1, 1, SOURCE.shape[1]), bool)
     mask[..., -1] = False
-    source = asarray_on("cuda", SOURCE)
-    np.testing.assert_array_equal(model.encoder(source, mask).numpy(),
-                                  model.encoder(source, asarray_on("cuda", mask)).numpy())
+    found = [model.encoder(SOURCE, given).numpy() for given in (mask, asarray_on("cuda", mask))]
+    np.testing.assert_array_equal(*found)
     with pytest.raises(ValueError, match=r"cpu and cuda:0"):
-        model.encoder(source, Tensor(mask))
-
-
-@ELSEWHERE
-@pytest.mark.parametrize("order", ["begun there", "begun here"])
-def test_a_run_goes_on_on_another_device(order, device, tmp_path, same_masks):
-    first, second = (device, "cpu") if order == "begun there" else ("cpu", device)
-    changes = {"model": {"dropout": 0.2}}
-    stayed = updated(made(tmp_path / "stayed", "cpu", **changes), 4)
-    begun = updated(made(tmp_path / "moves", first, **changes), 2)
-    begun.save()
-    resumed = made(tmp_path / "moves", second, **changes)
-    resumed.restore()
-    assert runs.bits(weights(resumed)) == runs.bits(weights(begun))
-    assert_alike(updated(resumed, 2), stayed)
-    assert resumed.progress.step == 4
-    assert resumed.scheduler.get_last_lr() == stayed.scheduler.get_last_lr()
+        model.encoder(SOURCE, Tensor(mask))
 
 
 # ------------------------------------------------------------------ decoding
 
-WAYS = {
-    "greedy": lambda model, sources: [[one] for one in greedy(model, sources)],
-    "beam": lambda model, sources: beam_search(model, sources, 4, 3, alpha=0.9),
-}
 
-
-def decoded(way, device):
-    """What a model on the device makes of a batch with padding."""
+def decoded(device):
+    """What a model on the device makes of a batch with padding, greedily and in a beam."""
     model = prefer(peaked_model(4, norm="post", positions="learned"), eos=1.0).to(device)
-    with minigrad.random.fork(5):
-        return WAYS[way](model, random_sources(4))
+    rows = beam_search(model, random_sources(4), 4, 3, alpha=0.9)
+    return [*greedy(model, random_sources(4)), *(hypothesis for row in rows for hypothesis in row)]
 
 
 @ELSEWHERE
-@pytest.mark.parametrize("way", WAYS)
-def test_the_same_translations(way, device):
-    expected, found = (decoded(way, where) for where in ("cpu", device))
-    assert len({len(h.ids) for row in found for h in row}) > 1, "of unequal lengths"
-    assert [[h.ids for h in row] for row in found] == [[h.ids for h in row] for row in expected]
-    scores = [[h.score for row in rows for h in row] for rows in (found, expected)]
-    np.testing.assert_allclose(*scores, rtol=0, atol=1e-9)
+def test_the_same_translations(device):
+    expected, found = (decoded(where) for where in ("cpu", device))
+    assert len({len(h.ids) for h in found}) > 1, "of unequal lengths"
+    assert [h.ids for h in found] == [h.ids for h in expected]
+    np.testing.assert_allclose([h.score for h in found], [h.score for h in expected], rtol=0, atol=1e-9)

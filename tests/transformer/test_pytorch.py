@@ -46,22 +46,15 @@ def build(kind, options):
         layer_norm_eps=options["eps"]))
 
 
-AROUND = {"encoder.embedding.table": "source_embedding", "decoder.embedding.table": "target_embedding",
-          "encoder.embedding.positions": "source_positions", "decoder.embedding.positions": "target_positions",
-          "projection": "generator", "encoder": "transformer.encoder", "decoder": "transformer.decoder"}
+AROUND = [("encoder.embedding.table", "source_embedding"), ("decoder.embedding.table", "target_embedding"),
+          ("encoder.embedding.positions", "source_positions"), ("decoder.embedding.positions", "target_positions"),
+          ("projection", "generator"), ("encoder", "transformer.encoder"), ("decoder", "transformer.decoder")]
+HERE = [(theirs, ours) for ours, theirs in AROUND]
 
 
 def renamed(name, names):
     """Of a tensor of the whole model, which stands around PyTorch's ``nn.Transformer``."""
     return next((new + name.removeprefix(old) for old, new in names if name.startswith(f"{old}.")), name)
-
-
-def here(name):
-    return renamed(name, [(theirs, ours) for ours, theirs in AROUND.items()])
-
-
-def there(name):
-    return renamed(name, AROUND.items())
 
 
 def parts(kind, module):
@@ -96,7 +89,7 @@ def measure(kind, module, inputs):
     found = outputs(kind, module, floats, inputs["source_ids"], inputs["target_ids"])
     sum((out * Tensor(cotangent(out.shape).astype(out.dtype), device=out.device)).sum()
         for out in found.values()).backward()
-    found |= {f"gradient.{there(name) if kind == 'model' else name}": gradient
+    found |= {f"gradient.{renamed(name, AROUND) if kind == 'model' else name}": gradient
               for prefix, part in parts(kind, module).items()
               for name, gradient in to_pytorch(part, prefix, gradients=True).items()}
     found |= {f"input.{name}": x.grad for name, x in floats.items() if x.grad is not None}
@@ -110,7 +103,7 @@ def test_outputs_and_every_gradient_are_pytorchs(case, dtype, device):
     module, expected = build(kind, options).to(device, dtype), part(f"{case}.")
     weights = {name: ARRAYS[f"weights.{prefix}{name}"].astype(dtype) for name in part(f"{case}.gradient.")}
     for stack, its in parts(kind, module).items():
-        load_pytorch(its, weights, stack, here if kind == "model" else None)
+        load_pytorch(its, weights, stack, (lambda name: renamed(name, HERE)) if kind == "model" else None)
     found = measure(kind, module, inputs_of(case))
     assert found.keys() == expected.keys()
     for name, array in expected.items():

@@ -5,6 +5,8 @@ for nothing. A step of decoding waits once, to read
 back the tokens that were chosen.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -66,20 +68,16 @@ def test_dropout_sends_the_key_of_a_step_and_draws_its_masks_on_the_device(stand
 
 # --- Decoding -------------------------------------------------------------------------------------
 
-WAYS = {
-    "greedy": lambda *args: greedy(*args),
-    "beam": lambda model, source, length: beam_search(model, source, 3, 1, length),
-}
 
-
-@pytest.mark.parametrize(("way", "masks", "where", "fused"), [
-    ("greedy", 0, "cuda:0", True), ("beam", 2, "cuda:1", True), ("beam", 2, "cuda:1", False)])
-def test_a_step_of_decoding_waits_once(way, masks, where, fused, stand_in):
+@pytest.mark.parametrize(("decode", "masks", "where", "fused"), [
+    (greedy, 0, "cuda:0", True), (partial(beam_search, beam_size=3), 2, "cuda:1", True),
+    (partial(beam_search, beam_size=3), 2, "cuda:1", False)])
+def test_a_step_of_decoding_waits_once(decode, masks, where, fused, stand_in):
     """All sentences go on to the greatest length: a step sends ids and, in beam search, what each hypothesis sees."""
     model, source, steps = prefer(peaked_model(2), eos=-100.0).to(where), random_sources(2), 12
     stand_in.clear()
     with minigrad.fused(fused):
-        WAYS[way](model, source, steps)
+        decode(model, source, max_length=steps)
     assert stand_in.synchronizations == {"get": steps}
     assert stand_in.uploads == {"asarray": 1 + steps + masks * (steps - 1)}  # at first there is one hypothesis
 

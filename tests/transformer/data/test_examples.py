@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from transformer.data import examples as module
-from transformer.data.batches import collate, encode_pairs
+from transformer.data.batches import encode_pairs
 from transformer.data.examples import Examples
 from transformer.data.tokenizer import WordTokenizer
 
@@ -22,7 +22,7 @@ def checksum(examples):
     return zlib.crc32(np.fromiter(chain.from_iterable(parts), "<i8").tobytes())
 
 
-@pytest.mark.parametrize("held", [10**6, 17_000, 1, 0], ids=["in memory", "in both", "in a file", "chunk by chunk"])
+@pytest.mark.parametrize("held", [10**6, 10_000, 1, 0], ids=["in memory", "in both", "in a file", "chunk by chunk"])
 def test_they_are_those_of_encode_pairs(held, monkeypatch):
     """Each pair is encoded once."""
     monkeypatch.setattr(module, "HELD", held)
@@ -32,8 +32,6 @@ def test_they_are_those_of_encode_pairs(held, monkeypatch):
         examples = Examples(PAIRS, *TOKENIZERS, limit=64)
         assert list(examples) == expected
         assert [examples[-1], examples[3]] == [expected[-1], expected[3]]
-        batch, same = (collate(of, [3, 0, 1]) for of in (examples, expected))
-        assert (batch.source.tolist(), batch.target.tolist()) == (same.source.tolist(), same.target.tolist())
         assert encode.call_count == 29  # of 7 each
     assert examples.source_lengths.tolist() == [len(source) for source, _ in expected]
     assert examples.steps.tolist() == [len(target) + 1 for _, target in expected]

@@ -1,5 +1,7 @@
 """A table of attentions, of the model and of people who write their own, and the formulas of every step."""
 
+import re
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -79,9 +81,8 @@ def broadcast(q, k):
     return F.scaled_dot_product_attention(q, keys[:, :, :1], keys[:1])
 
 
-def biased(mask):
-    return lambda q, k: F.scaled_dot_product_attention(
-        *(heads_of(x, HEADS) for x in (q, k, k)), mask, attn_bias=BIAS)
+def biased(q, k, mask=None):
+    return F.scaled_dot_product_attention(*(heads_of(x, HEADS) for x in (q, k, k)), mask, attn_bias=BIAS)
 
 
 class Case(NamedTuple):
@@ -138,8 +139,8 @@ ATTENTIONS = {
     "one head": lambda: case(Of(one_head), X),
     "grouped": lambda: case(Of(grouped, keys=4), X, group=2),
     "broadcast": lambda: case(Of(broadcast), X),
-    "biased": lambda: case(Of(biased(None)), X),
-    "biased and masked": lambda: case(Of(biased(MASK)), X),
+    "biased": lambda: case(Of(biased), X),
+    "biased and masked": lambda: case(Of(partial(biased, mask=MASK)), X),
     "one head of keys": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 1), X, X, X, group=4, **SELF),
     "rotary": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 2, rotary=RotaryPositions()), X, X, X, group=2,
                            kind="self", known=AROUND, letters="VO"),
@@ -164,6 +165,10 @@ def traced(name):
 
 # ------------------------------------------------------------------ the formulas
 
+PYTHON = [(", Dᵢ.*", ""), ("S̄", "Sm"), ("A′", "Ad"), ("([Wb])_", r"\1"), ("ᵀ", ".T"), (r"kept/.*", "kept"),
+          ("√d_k", "root"), ("[∘·]", "*"), ("−", "-"), ("∞", "inf"), ("the sum of the rows of (.*)", r"\1.sum(axis=0)"),
+          ("(.*) where the mask allows, (.*) elsewhere", r"where(mask, \1, \2)"), (r"(\w) (?=\w)", r"\1 @ ")]
+
 
 def softmax(x):
     e = np.exp(x - x.max(axis=-1, keepdims=True, initial=-1e300))
@@ -171,43 +176,37 @@ def softmax(x):
 
 
 class Formulas:
-    """By symbol, what the formula of a step gives, computed from the matrices of a traced attention."""
+    """What the formulas that are printed give, evaluated with the matrices of a traced attention."""
 
     def __init__(self, attention):
         self.attention = attention
-        self.of = [[self.all_of(attention.head(item, head)) for head in range(attention.num_heads)]
+        self.of = [[self.names(item, head) for head in range(attention.num_heads)]
                    for item in range(attention.batch_size)]
 
-    def all_of(self, head):
-        found = {"M": head.values.get("X")} | head.values
-        return found | {f"d{name}": gradient for name, gradient in head.gradients.items()}
+    def names(self, item, number):
+        a, head = self.attention, self.attention.head(item, number)
+        return head.values | {f"d{name}": gradient for name, gradient in head.gradients.items()} | {
+            "mask": True if a.mask is None else a.mask[item, number], "B": BIAS.numpy()[number],
+            "kept": 1.0 if a.dropped is None else a.dropped[item, number] / (1 - a.p),
+            "D": (head.values["A"] * head.gradients["A"]).sum(axis=-1, keepdims=True),
+            "root": np.sqrt(head.values["Q"].shape[-1]), "where": np.where, "inf": np.inf, "softmax": softmax}
 
-    def expected(self, symbol, item, head):
-        a, heads = self.attention, self.of[item]
-        m, group = heads[head], [of for number, of in enumerate(heads) if number // a.group == head // a.group]
-        source, letter = {"Q": "XQ", "K": "MK", "V": "MV", "O": "CO", "Y": "CO"}.get(symbol[-1], "  ")
-        if symbol in ("Q", "K", "V", "Y"):
-            return m[source] @ m[f"W{letter}"] + m.get(f"b{letter}", 0)
-        if symbol[:2] in ("dW", "db"):
-            above = "dY" if letter == "O" else f"d{letter}"
-            return sum(of[head][source].T @ of[head][above] if symbol[1] == "W" else of[head][above].sum(axis=0)
-                       for of in self.of)
-        if symbol in ("dX", "dM"):  # heads that share keys have one K and V
-            ways = zip("QKV", (1, a.group, a.group), INPUTS, strict=True)
-            return sum(of[f"d{way}"] @ of[f"W{way}"].T for way, step, tap in ways if tap in a.reads[symbol[1]]
-                       for of in heads[::step])
-        mask = True if a.mask is None else a.mask[item, head]
-        kept = 1.0 if a.dropped is None else a.dropped[item, head] / (1 - a.p)
-        bias = BIAS.numpy()[head] if "biased" in a._recorded else 0.0
-        return {
-            "R": lambda: m["Q"] @ m["K"].T, "S": lambda: m["R"] * a.scale,
-            "Sm": lambda: np.where(mask, m["S"] + bias, -np.inf), "A": lambda: softmax(m["Sm"]),
-            "Ad": lambda: m["A"] * kept, "O": lambda: m["Ad"] @ m["V"],
-            "C": lambda: np.hstack([of["O"] for of in heads]),
-            "dC": lambda: m["dY"] @ m["WO"].T, "dO": lambda: np.hsplit(m["dC"], len(heads))[head],
-            "dV": lambda: sum(of["Ad"].T @ of["dO"] for of in group), "dAd": lambda: m["dO"] @ m["V"].T,
-            "dA": lambda: m["dAd"] * kept,
-            "dSm": lambda: m["A"] * (m["dA"] - (m["A"] * m["dA"]).sum(axis=-1, keepdims=True)),
-            "dS": lambda: np.where(mask, m["dSm"], 0), "dR": lambda: m["dS"] * a.scale, "dQ": lambda: m["dR"] @ m["K"],
-            "dK": lambda: sum(of["dR"].T @ of["Q"] for of in group),
-        }[symbol]()
+    def expected(self, formula, item, head):
+        """Of one head: weights have one gradient for all items, and heads that share keys one K and one V."""
+        symbol, text = formula.split(" = ", 1)
+        group, heads = self.attention.group, self.of[item]
+        if text.endswith("side by side"):
+            return np.hstack([of["O"] for of in heads])
+        if text == "the head's columns of dC":
+            return np.hsplit(heads[head]["dC"], len(heads))[head]
+        over, text = [heads[head]], text.removeprefix("Σ heads that share it ")
+        if symbol[:3] in ("dW_", "db_"):
+            over = [of[head] for of in self.of]
+        elif "share" in formula:
+            over = heads[head - head % group:][:group]
+        for pattern, new in PYTHON:
+            text = re.sub(pattern, new, text)
+        terms = [(text, over)]
+        if text.startswith("Σ"):
+            terms = [(term, heads[::1 if "Q" in term else group]) for term in re.findall(r"d\w @ W\w\.T", text)]
+        return sum(eval(term, of) for term, over in terms for of in over)  # noqa: S307

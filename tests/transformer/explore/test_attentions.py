@@ -56,7 +56,7 @@ def test_every_formula_and_every_identity_holds(example):
             assert ("dots" in [fact.key for fact in facts]) != attention.weights_in_loss
             for symbol, step in steps.items():
                 if "=" in step.formula and not (symbol == "dA" and attention.weights_in_loss):
-                    np.testing.assert_allclose(matrices[symbol], formulas.expected(symbol, item, head), rtol=1e-9,
+                    np.testing.assert_allclose(matrices[symbol], formulas.expected(step.formula, item, head), rtol=1e-9,
                                                atol=1e-12, err_msg=step.formula)
     assert {"R", "S", "A", "O", "dV", "dA", "dS", "dR", "dQ", "dK"} <= {
         symbol for symbol, step in steps.items() if "=" in step.formula}
@@ -64,16 +64,12 @@ def test_every_formula_and_every_identity_holds(example):
 
 
 @pytest.mark.parametrize(("name", "symbol", "formula"), [
-    ("self", "dA", "dA = dA′∘kept/(1 − p)"), ("self", "K", "K = X W_K + b_K"), ("no bias", "K", "K = M W_K"),
-    ("no bias", "dS", "dS = A∘(dA − D), Dᵢ = Σⱼ Aᵢⱼ dAᵢⱼ"), ("no bias", "dA", "dA = dO Vᵀ"),
-    ("three inputs", "K", "K, from the module"), ("three inputs", "dWV", "dW_V, from the module"),
+    ("three inputs", "dWV", "dW_V, from the module"), ("rotary", "dX", "dX, from the module"),
+    ("gated", "C", "C, from the module"), ("frozen", "bO", "b_O"), ("self", "K", "K = X W_K + b_K"),
+    ("no bias", "K", "K = M W_K"), ("biased", "Sm", "S̄ = S + B"),
     ("weights in the loss", "dA", "dA = dA′∘kept/(1 − p) + what the loss makes of A itself"),
-    ("rotary", "Q", "Q, from the module"), ("rotary", "dX", "dX, from the module"), ("rotary", "dWV", "dW_V = Xᵀ dV"),
-    ("gated", "dO", "dO, from the module"), ("gated", "C", "C, from the module"), ("scaled", "S", "S = R · 0.3"),
-    ("scaled", "dS", "dS = dS̄ where the mask allows, 0 elsewhere"), ("biased", "Sm", "S̄ = S + B"),
-    ("biased", "dS", "dS = dS̄"), ("grouped", "dK", "dK = Σ heads that share it dRᵀ Q"), ("no bias", "dSm", None),
-    ("no bias", "dAd", None), ("no bias", "bQ", None), ("no bias", "dbK", None), ("self", "M", None),
-    ("scaled", "X", None), ("frozen", "dWQ", None), ("frozen", "bO", "b_O"), ("frozen", "dbO", None)])
+    *(("no bias", none, None) for none in ("dSm", "dAd", "dbK")), ("self", "M", None), ("scaled", "X", None),
+    ("frozen", "dWQ", None)])
 def test_a_formula(name, symbol, formula):
     """None of what does not happen: a mask, dropout, a bias, a memory, the gradient of a frozen parameter."""
     _, t, module = traced(name)
@@ -107,14 +103,14 @@ def test_a_wrong_rule_is_caught(monkeypatch):
 def test_the_model_is_as_it_was():
     model = made()
     t, loss = traced_model(model)
-    before = {name: value.numpy().copy() for name, value in model.state_dict().items()}
-    activations = [layer.feed_forward.activation for layer in model.encoder.layers]
-    mg.manual_seed(9)
-    state = mg.random.get_state()
+
+    def state():
+        return (mg.random.get_state(), {name: value.numpy().tobytes() for name, value in model.state_dict().items()},
+                [layer.feed_forward.activation for layer in model.encoder.layers])
+
+    before = state()
     measure(t, CROSS, loss)
-    assert mg.random.get_state() == state
-    assert all((before[name] == value.numpy()).all() for name, value in model.state_dict().items())
-    assert [layer.feed_forward.activation for layer in model.encoder.layers] == activations
+    assert state() == before
 
 
 def test_a_relu_at_its_kink_raises_no_alarm():

@@ -21,19 +21,16 @@ def translator(run):
     return Translator.load(run)
 
 
-@pytest.mark.parametrize(("source", "target"), [
-    ("three one", None), ("three one", "一 三"), (["two", "one two three"], None),
-    (["two", "one two three"], ["二 二", "三"])])
-def test_the_loss_is_that_of_the_translator(translator, source, target):
+@pytest.mark.parametrize("targets", [None, ["二 二", "三"]])
+def test_the_loss_is_that_of_the_translator(translator, targets):
     """Per target token, of the model's own translation unless another is given."""
-    explanation = explain(translator, source, target)
-    sources = [source] if isinstance(source, str) else source
-    targets = [target] if isinstance(target, str) else target or [dict(PAIRS)[text] for text in sources]
-    pairs = list(zip(sources, targets, strict=True))
+    sources = ["two", "one two three"]
+    explanation = explain(translator, sources, targets)
+    pairs = list(zip(sources, targets or [dict(PAIRS)[text] for text in sources], strict=True))
     assert explanation.loss == pytest.approx(translator.loss(pairs), rel=1e-4, abs=1e-6)  # computed in float32
     assert explanation.again().item() == pytest.approx(explanation.loss, rel=1e-9)
     assert explanation.title == "; ".join(f"{left} → {right}" for left, right in pairs)
-    width = max(len(text.split()) for text in targets) + 1
+    width = max(len(right.split()) for _, right in pairs) + 1
     for item, (left, right) in enumerate(pairs):
         written = [*right.split(), "<eos>"]
         assert explanation.tokens.source[item][:len(left.split()) + 1] == [*left.split(), "<eos>"]
@@ -50,11 +47,8 @@ def test_every_gradient_is_right_and_the_translator_is_left_alone(translator):
     explanation = explain(translator, ["one two three", "two"])
     assert explanation.loss < 0.05
     assert len(explanation.names) == 3
-    errors = [check.error for name in explanation.names for found in explanation.checks(name).values()
-              for check in found]
-    assert max(errors) < 1e-6
-    assert np.median(errors) < 1e-8
-    assert not any(private in explanation.page() for private in ("/home/", "/root/", "/tmp/"))
+    assert max(check.error for name in explanation.names for found in explanation.checks(name).values()
+               for check in found) < 1e-6
     assert (mg.random.get_state(), model.training, model.projection.weight.dtype) == (state, True, np.float32)
     np.testing.assert_array_equal(model.projection.weight.grad.numpy(), left)
     model.eval().zero_grad()
@@ -65,8 +59,8 @@ def test_the_loss_in_another_form_keeps_its_digits(translator):
     model = double(translator.model)
     weight = model.projection.weight
     weight.copy_(weight.numpy() * 4)
-    source, labels = np.array([[4, 5, 2], [6, 2, 0]]), np.array([[4, 5, 2], [6, 2, 0]])
-    logits = model(source, np.array([[1, 4, 5], [1, 6, 2]])).numpy().astype(np.longdouble)
+    source = labels = np.array([[4, 5, 2], [6, 2, 0]])
+    logits = model(source, [[1, 4, 5], [1, 6, 2]]).numpy().astype(np.longdouble)
     shifted = logits - np.take_along_axis(logits, labels[..., None], -1)
     others = np.exp(shifted).sum(-1) - 1
     expected = float(np.log1p(others)[labels != 0].sum() / 5)
@@ -122,7 +116,4 @@ def test_a_model_that_writes_one_token_for_ever(translator, token, times):
 def test_wrong_use(translator, arguments, message):
     with pytest.raises(ValueError, match=message):
         explain(translator, *arguments)
-
-
-def test_as_long_as_the_model_has_positions(translator):
-    assert explain(translator, "one " * 7, "一 " * 7).trace[CROSS].scores.shape[-2:] == (8, 8)
+    assert explain(translator, "one " * 7, "一 " * 7).trace[CROSS].scores.shape[-2:] == (8, 8)  # just not too long
