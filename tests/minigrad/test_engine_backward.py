@@ -8,10 +8,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, grad
 
-
-def leaf(values, device="cpu"):
-    return Tensor(np.array(values, np.float64), device=device, requires_grad=True)
-
+from tests.minigrad.ops.row import leaf
 
 # --- Aliasing and accumulation
 

@@ -7,11 +7,7 @@ import minigrad as mg
 from minigrad import Tensor, grad
 from minigrad import functional as F
 
-from tests.minigrad.ops.row import function, table
-
-
-def leaf(values):
-    return Tensor(np.array(values, np.float64), requires_grad=True)
+from tests.minigrad.ops.row import function, leaf, table
 
 
 def constant(values):

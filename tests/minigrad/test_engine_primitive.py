@@ -9,9 +9,7 @@ import minigrad as mg
 from minigrad import Saved, Tensor, grad, primitive
 from minigrad.gradcheck import gradcheck, gradgradcheck
 
-
-def leaf(values):
-    return Tensor(np.array(values, np.float64), requires_grad=True)
+from tests.minigrad.ops.row import leaf
 
 
 def make_cube():

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from minigrad import Tensor, fused, grad
 from minigrad import functional as F
 
+from tests.minigrad.ops.row import leaf
+
 RNG = np.random.default_rng(21)
-
-
-def leaf(values, dtype=np.float64):
-    return Tensor(np.array(values, dtype), requires_grad=True)
 
 
 def closed_form(logits, targets, ignored, smoothing):
@@ -77,7 +75,7 @@ LOGITS = [*(np.add(SURE, offset) for offset in (0, 50, -50, 300, -1000)),
 
 @pytest.mark.parametrize("logits", LOGITS)
 def test_the_loss_keeps_its_digits_wherever_the_logits_lie(form, logits):
-    x, targets = leaf(logits, np.float32), np.array([0, 3])[:len(logits)]
+    x, targets = leaf(logits, dtype=np.float32), np.array([0, 3])[:len(logits)]
     loss = F.cross_entropy(x, targets, reduction="sum")
     expected, slopes, _ = closed_form(x.numpy().astype(np.float64), targets, -1, 0.0)
     np.testing.assert_allclose(loss.item(), expected.sum(), rtol=2e-6)
