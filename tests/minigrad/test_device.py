@@ -23,9 +23,6 @@ def test_device_names_are_canonical_and_others_refused():
     for name in ("gpu", "cuda:x", "cuda:-1", "cuda:", "CPU", "cpu:0", "cuda:01", "cuda:1 ", "cuda:٣"):
         with pytest.raises(ValueError, match=f"{name!r}; use 'cpu', 'cuda' or 'cuda:N'"):
             devices.parse_device(name)
-    for device, named in ((0, "got 0"), (np.float16, "astype")):
-        with pytest.raises(TypeError, match=named):
-            devices.parse_device(device)
 
 
 def test_the_round_trip_keeps_values_and_dtype(device):

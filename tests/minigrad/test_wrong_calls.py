@@ -197,6 +197,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         sum: mg.sum(X, dim=1)
         round: X.round(0.5)
         astype: X.astype(complex)
+        got 0: X.to(0)
         astype: X.astype(None)
         pad: mg.pad(V, ((1, 0),), value=V.sum())
         zeros: mg.zeros("a")
