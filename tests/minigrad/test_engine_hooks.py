@@ -56,18 +56,13 @@ def test_a_hook_that_writes_reaches_nobody():
     assert (x.grad.tolist(), y.grad.tolist()) == ([1.0], [1.0])
 
 
-@pytest.mark.parametrize(("returned", "said"), [(lambda g: g.sum(), r"\(2,\), got shape \(\)"),
-                                                (lambda g: 3.0, "got float")])
+@pytest.mark.parametrize(("returned", "said"), [(mg.sum, r"\(2,\), got shape \(\)"), (lambda g: 3.0, "got float")])
 def test_what_a_hook_may_not_return(returned, said):
     x = leaf([1.0, 2.0])
     x.register_hook(returned)
-    with pytest.raises(TypeError, match=f"tensor hook '<lambda>'.*{said}"):
+    with pytest.raises(TypeError, match=f"tensor hook .*{said}"):
         (x * 1).sum().backward()
     assert x.grad is None
-    with pytest.raises(RuntimeError, match=r"register_hook: .*not require"):
-        x.detach().register_hook(returned)
-    with pytest.raises(TypeError, match="a function, got 3"):
-        x.register_hook(3)
 
 
 def test_a_pass_that_fails_leaves_no_gradient():

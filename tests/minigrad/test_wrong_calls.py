@@ -262,6 +262,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         Block.to: Block().to(dtype=np.int64)
         Block.train: Block().train("eval")
         hook: Block().register_forward_hook(3)
+        a function, got 3: X.register_hook(3)
         Block.scale: setattr(Block(), "scale", P.detach())
         Block.scale: setattr(Block(), "scale", 1.0)
         Block.offset: setattr(Block(), "offset", np.ones(3))
