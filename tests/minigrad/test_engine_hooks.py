@@ -42,6 +42,14 @@ def test_grad_runs_hooks_once_also_for_an_input_that_is_given_twice():
     assert not np.shares_memory(gx.data, again.data)
 
 
+def test_a_hook_is_differentiated_where_the_pass_is_recorded():
+    x = leaf([2.0])
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    first = mg.grad(y, x, create_graph=True)
+    assert (first.tolist(), mg.grad(first, x).tolist()) == ([8.0], [8.0])
+
+
 def test_a_hook_that_writes_reaches_nobody():
     """One gradient array goes to both operands of an addition; a hook that spoils what it was given spoils a copy."""
     x, y = leaf([1.0]), leaf([1.0])
