@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from minigrad import Tensor, nn
+from minigrad import Tensor, nn, no_grad
 
 from tests.minigrad.ops.row import function, leaf
 
@@ -75,6 +75,9 @@ def test_backward_hook_is_told_both_sides(kind, device):
     assert grad_x.tolist() == x.grad.tolist() == [25.0, 35.0]
     assert grad_y.tolist() == y.grad.tolist() == [60.0, 80.0]
     assert mix.weight.grad.tolist() == [10.0, 20.0]
+    with no_grad():
+        assert not mix(x, y)[0].requires_grad
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(("returned", "said"), [("x[::-1]", "[(2,), (1,)], got [(1,), (2,)]"), ("x[:1]", "got [(2,)]"),
