@@ -31,11 +31,11 @@ def losses_of_the_copy_task(steps):
             self.project, self.mix = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
         def forward(self, ids):
-            batch, time = ids.shape
+            time = ids.shape[1]
             x = self.tokens(ids) + self.positions(np.arange(time))
-            q, k, v = self.project(self.norms[0](x)).reshape(batch, time, 3 * heads, -1).swapaxes(1, 2).split(heads, 1)
-            attended = F.scaled_dot_product_attention(q, k, v, np.tril(np.ones((time, time), bool)))
-            x = x + self.mix(F.gelu(attended.swapaxes(1, 2).reshape(batch, time, width)))
+            qkv = self.project(self.norms[0](x)).chunk(3, -1)
+            attended = F.multi_head_attention(*qkv, heads, np.tri(time, dtype=bool))
+            x = x + self.mix(F.gelu(attended))
             return F.linear(self.norms[1](x), self.tokens.weight)
 
     manual_seed(0)

@@ -9,6 +9,7 @@ from minigrad.device import xp
 from minigrad.device.sums import narrowed, sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
+from minigrad.ops.reduction import axis_in
 
 
 @primitive
@@ -17,6 +18,7 @@ def row_maximum(x, axis):
 
     It has no gradient: any constant would do in its place, since it cancels, but it keeps exp from overflowing.
     """
+    axis = axis_in(x, axis)
     top = x.max(axis=axis, keepdims=True) if x.size else x.sum(axis=axis, keepdims=True)
     return xp(x).where(top == -math.inf, x.dtype.type(0), top)
 
@@ -40,7 +42,7 @@ def softmax(x, axis=-1):
 
 
 # The Jacobian of one row is diag(a) - a aᵀ, a = out; so dx = a∘g - a (a·g) = a ∘ (g - a·g).
-softmax.gradient(x=lambda g, out, axis: out * (g - (widened(g) * out).sum(axis=axis, keepdims=True)))
+softmax.gradient(x=lambda g, out, axis: out * (g - sum_over(widened(g) * out, axis, True)))
 
 
 @primitive(floating=True, composite=True, precision="float32", fresh=True)
@@ -58,4 +60,4 @@ def log_softmax(x, axis=-1):
 
 
 # out = x - L(x), and dL/dx = softmax(x) = exp(out); so dx = g - exp(out) Σ g.
-log_softmax.gradient(x=lambda g, out, axis: g - ops.exp(out) * widened(g).sum(axis=axis, keepdims=True))
+log_softmax.gradient(x=lambda g, out, axis: g - ops.exp(out) * sum_over(widened(g), axis, True))

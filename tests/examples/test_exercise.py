@@ -14,53 +14,60 @@ LESSONS = Path(__file__).parents[2] / "examples/lessons"
 CHECKER = LESSONS / "check.py"
 
 ATTENTION, LAYER_NORM, CROSS_ENTROPY = "exercise_attention_backward", "exercise_layer_norm", "exercise_cross_entropy"
-MEAN, CORRECTION = "dXhat.mean(axis=-1, keepdims=True)", "Xhat * (dXhat * Xhat).mean(axis=-1, keepdims=True)"
-SOLUTIONS = {
-    ATTENTION: {
-        ("linear_backward", "dX"): "dY @ W.T",
-        ("linear_backward", "dW"): "(X.mT @ dY).sum(axis=0)",
-        ("linear_backward", "db"): "dY.sum(axis=(0, 1))",
-        ("context_backward", "dAd"): "dO @ V.mT",
-        ("context_backward", "dV"): "Ad.mT @ dO",
-        ("dropout_backward", "dA"): "dAd * kept / (1 - p)",
-        ("softmax_backward", "dSm"): "A * (dA - (A * dA).sum(axis=-1, keepdims=True))",
-        ("mask_backward", "dS"): "np.where(mask, dSm, 0.0)",
-        ("scores_backward", "dQ"): "dS @ K / math.sqrt(Q.shape[-1])",
-        ("scores_backward", "dK"): "dS.mT @ Q / math.sqrt(Q.shape[-1])",
-        ("memory_backward", "dM"): "dM_keys + dM_values",
-        ("self_backward", "dX"): "dX_queries + dX_keys + dX_values",
-    },
-    LAYER_NORM: {
-        ("scale_and_shift_backward", "dXhat"): "dY * gamma",
-        ("scale_and_shift_backward", "dgamma"): "(dY * Xhat).sum(axis=(0, 1))",
-        ("scale_and_shift_backward", "dbeta"): "dY.sum(axis=(0, 1))",
-        ("product_backward", "dXc"): "dXhat * r",
-        ("product_backward", "dr"): "(dXhat * Xc).sum(axis=-1, keepdims=True)",
-        ("root_backward", "dvar"): "-(r**3) / 2 * dr",
-        ("variance_backward", "dXc"): "2 * Xc / Xc.shape[-1] * dvar",
-        ("centring_backward", "dX"): "dXc",
-        ("centring_backward", "dmu"): "-dXc.sum(axis=-1, keepdims=True)",
-        ("mean_backward", "dX"): "np.repeat(dmu, D, axis=-1) / D",
-        ("closed_form", "dX"): f"r * (dXhat - {MEAN} - {CORRECTION})",
-    },
-    CROSS_ENTROPY: {
-        ("average_backward", "dlosses"): "dloss * counted / counted.sum()",
-        ("smoothing_backward", "dpicked"): "-(1 - epsilon) * dlosses",
-        ("smoothing_backward", "dmean"): "-epsilon * dlosses",
-        ("pick_backward", "dlogP"): "dpicked[..., None] * one_hot(y, C)",
-        ("mean_log_backward", "dlogP"): "np.repeat(dmean[..., None], C, axis=-1) / C",
-        ("log_softmax_backward", "dZ"): "dlogP - P * dlogP.sum(axis=-1, keepdims=True)",
-        ("closed_form", "dZ"): "dloss / counted.sum() * counted[..., None] * "
-                               "(P - (1 - epsilon) * one_hot(y, P.shape[-1]) - epsilon / P.shape[-1])",
-    },
+SOLUTIONS = {  # (function, gradient): what is filled in
+    ATTENTION: """
+        linear_backward.dX = dY @ W.T
+        linear_backward.dW = (X.mT @ dY).sum(axis=0)
+        linear_backward.db = dY.sum(axis=(0, 1))
+        context_backward.dAd = dO @ V.mT
+        context_backward.dV = Ad.mT @ dO
+        dropout_backward.dA = dAd * kept / (1 - p)
+        softmax_backward.dSm = A * (dA - (A * dA).sum(-1, keepdims=True))
+        mask_backward.dS = np.where(mask, dSm, 0.0)
+        scores_backward.dQ = dS @ K / math.sqrt(Q.shape[-1])
+        scores_backward.dK = dS.mT @ Q / math.sqrt(Q.shape[-1])
+        memory_backward.dM = dM_keys + dM_values
+        self_backward.dX = dX_queries + dX_keys + dX_values
+    """,
+    LAYER_NORM: """
+        scale_and_shift_backward.dXhat = dY * gamma
+        scale_and_shift_backward.dgamma = (dY * Xhat).sum(axis=(0, 1))
+        scale_and_shift_backward.dbeta = dY.sum(axis=(0, 1))
+        product_backward.dXc = dXhat * r
+        product_backward.dr = (dXhat * Xc).sum(-1, keepdims=True)
+        root_backward.dvar = -(r**3) / 2 * dr
+        variance_backward.dXc = 2 * Xc / Xc.shape[-1] * dvar
+        centring_backward.dX = dXc
+        centring_backward.dmu = -dXc.sum(-1, keepdims=True)
+        mean_backward.dX = np.repeat(dmu, D, axis=-1) / D
+        closed_form.dX = r * (dXhat - dXhat.mean(-1, keepdims=True) - Xhat * (dXhat * Xhat).mean(-1, keepdims=True))
+    """,
+    CROSS_ENTROPY: """
+        average_backward.dlosses = dloss * counted / counted.sum()
+        smoothing_backward.dpicked = -(1 - epsilon) * dlosses
+        smoothing_backward.dmean = -epsilon * dlosses
+        pick_backward.dlogP = dpicked[..., None] * one_hot(y, C)
+        mean_log_backward.dlogP = np.repeat(dmean[..., None], C, axis=-1) / C
+        log_softmax_backward.dZ = dlogP - P * dlogP.sum(-1, keepdims=True)
+        closed_form.dZ = dloss / counted.sum() * counted[..., None] * (P - (1 - epsilon) * one_hot(y, 7) - epsilon / 7)
+    """,
 }
 
 
-def filled(exercise, changes=None):
+def split(lines):
+    """The function, the gradient and the expression of each line."""
+    return [re.match(r"(\w+)\.(\w+) = (.*)", line.strip()).groups() for line in lines]
+
+
+HOLES = {exercise: split(text.strip().splitlines()) for exercise, text in SOLUTIONS.items()}
+
+
+def filled(exercise, *changes):
     """The text of the exercise, solved but for the changes."""
     text = (LESSONS / f"{exercise}.py").read_text(encoding="utf-8")
     functions = re.split(r"(?m)^(?=def )", text)
-    for (function, gradient), expression in {**SOLUTIONS[exercise], **(changes or {})}.items():
+    right = {(function, gradient): expression for function, gradient, expression in [*HOLES[exercise], *split(changes)]}
+    for (function, gradient), expression in right.items():
         (i,) = [i for i, text in enumerate(functions) if text.startswith(f"def {function}(")]
         hole = f"\n    {gradient} = None  #"
         assert functions[i].count(hole) == 1, f"{gradient} in {function} cannot be filled in"
@@ -70,13 +77,13 @@ def filled(exercise, changes=None):
 
 @pytest.fixture
 def verdicts(tmp_path, monkeypatch):
-    """What the checker says of a solution with some expressions changed."""
+    """What the checker says of a solution with a line changed."""
     monkeypatch.syspath_prepend(str(LESSONS))
     checker = runpy.run_path(str(CHECKER))
 
-    def check(exercise, changes):
+    def check(exercise, change):
         path = tmp_path / "solution.py"
-        path.write_text(filled(exercise, changes), encoding="utf-8")
+        path.write_text(filled(exercise, change), encoding="utf-8")
         functions = runpy.run_path(str(path))
         return sys.modules["checker"].check(checker["exercise_of"](functions), functions)
 
@@ -93,22 +100,21 @@ def run(*arguments, cwd):
 def test_a_copy_of_the_unfilled_exercise_runs_in_any_folder_and_says_what_to_do(exercise, tmp_path):
     (tmp_path / "mine.py").write_bytes((LESSONS / f"{exercise}.py").read_bytes())
     result = run("mine.py", cwd=tmp_path)
-    holes = list(SOLUTIONS[exercise])
     assert (result.returncode, result.stderr) == (0, "")
-    assert result.stdout.count("not filled in yet") == len(holes)
-    function, gradient = holes[0]
+    assert result.stdout.count("not filled in yet") == len(HOLES[exercise])
+    function, gradient, _ = HOLES[exercise][0]
     assert result.stdout.splitlines()[-1] == (
-        f"0 of {len(holes)} gradients are right. Next: {gradient} in {function}, then run the file again.")
+        f"0 of {len(HOLES[exercise])} gradients are right. Next: {gradient} in {function}, then run the file again.")
 
 
-@pytest.mark.parametrize(("exercise", "changes"), [
-    *((exercise, {}) for exercise in SOLUTIONS),
-    (LAYER_NORM, {("closed_form", "dX"): f"r * (Tensor(dXhat) - {MEAN} - {CORRECTION})"})])
-def test_a_right_solution_passes(exercise, changes, tmp_path):
-    (tmp_path / "mine.py").write_text(f"from minigrad import Tensor\n{filled(exercise, changes)}", encoding="utf-8")
+@pytest.mark.parametrize(("exercise", "given"), [*((exercise, "dXhat") for exercise in SOLUTIONS),
+                                                 (LAYER_NORM, "Tensor(dXhat)")])
+def test_a_right_solution_passes(exercise, given, tmp_path):
+    solution = f"from minigrad import Tensor\n{filled(exercise)}".replace("= r * (dXhat ", f"= r * ({given} ")
+    (tmp_path / "mine.py").write_text(solution, encoding="utf-8")
     result = run(CHECKER, "mine.py", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
-    holes = len(SOLUTIONS[exercise])
+    holes = len(HOLES[exercise])
     assert f"{holes} of {holes} gradients are right." in result.stdout
     error = re.search(r"they are the gradients of the engine's [\w -]+, to (\S+):", result.stdout).group(1)
     assert float(error) < 1e-13
@@ -159,68 +165,88 @@ def test_a_solution_that_does_not_end_is_left_behind(tmp_path, monkeypatch, caps
     assert capsys.readouterr().out == "endless.py: still runs after 1 s\nendless.py: nothing\n"
 
 
-ROOT_DK = r"is 2.236 times the right one: √d_k\?"
-WRONG = {  # (function, gradient), what is filled in, what the checker says
-    ATTENTION: [
-        ("linear_backward", "dX", "dY @ W", "W is transposed: a ᵀ is missing there, or one too many"),
-        ("linear_backward", "dX", "-dY @ W.T", "is -1 times the right one: the sign is wrong"),
-        ("linear_backward", "dW", "X.mT @ dY", r"shape \(3, 10, 10\).*the sum over the batch is missing"),
-        ("linear_backward", "dW", "(X.mT @ dY).mean(axis=0)", "is 0.3333 times .* one: 1/B, with B = 3 sentences"),
-        ("linear_backward", "dW", "X.T @ dY", r"raises ValueError at `dW = X\.T @ dY` \(\.T turns round all axes"),
-        ("dropout_backward", "dA", "dAd", "kept is not applied.*; and then it is 0.8 times .* 1 − p"),
-        ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-2, keepdims=True))", "D is summed over the queries"),
-        ("softmax_backward", "dSm", "A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)",
-         "is right but for 126 numbers, which must be 0"),
-        ("mask_backward", "dS", "dSm", "mask is not applied"),
-        ("scores_backward", "dQ", "dS @ K", ROOT_DK),
-        ("memory_backward", "dM", "dM_keys", "what came through the values is missing"),
-        ("self_backward", "dX", "dX_queries - 2 * dX_values",
-         "through the keys is missing; what came through the values is counted -2 times"),
-    ],
-    LAYER_NORM: [
-        ("scale_and_shift_backward", "dXhat", "dY", "gamma is missing"),
-        ("scale_and_shift_backward", "dgamma", "dY * Xhat", "the sum over the batch and the tokens is missing"),
-        ("variance_backward", "dXc", "2 * Xc * dvar", "is 7 times the right one: D, with D = 7"),
-        ("variance_backward", "dXc", "2 * Xc / 6 * dvar", r"D/\(D − 1\)\? The variance of layer norm divides by D"),
-        ("centring_backward", "dX", "dXc - dXc.mean(axis=-1, keepdims=True)", "what comes through μ is in it already"),
-        ("mean_backward", "dX", "dmu / D", r"must have \(3, 5, 7\): it must be spread over the features"),
-        ("closed_form", "dX", "r * dXhat", "through the mean is missing; what came through the variance is missing"),
-        ("closed_form", "dX", f"r * (dXhat - 7 * {MEAN} - {CORRECTION})", "the mean is counted 7 times.* D, with D"),
-        ("closed_form", "dX", f"r * (dXhat - {MEAN.replace('-1', '-2')} - {CORRECTION})",
-         "the mean of dX̂ is taken over the tokens, and must be taken over the features"),
-    ],
-    CROSS_ENTROPY: [
-        ("average_backward", "dlosses", "np.full(counted.shape, dloss / counted.size)",
-         r"counted is not applied.*; and then it is 0.7333 times the right one: n/\(B·T\)\?"),
-        ("average_backward", "dlosses", "dloss * ~counted / counted.sum()", "counted is upside down"),
-        ("average_backward", "dlosses", "dloss * counted / counted.sum(axis=1, keepdims=True) / len(counted)",
-         "that is the mean of the sentences' means"),
-        ("pick_backward", "dlogP", "dpicked * one_hot(y, C)", r"raises .*keepdims=True keeps an axis, x\[\.\.\."),
-        ("log_softmax_backward", "dZ", "dlogP", "what came through the normaliser is missing"),
-        ("log_softmax_backward", "dZ", "dlogP - P * (P * dlogP).sum(axis=-1, keepdims=True)",
-         "the sum is that of P ∘ dlogP, as in softmax"),
-        ("log_softmax_backward", "dZ", "dlogP - P * dlogP.mean(axis=-1, keepdims=True)",
-         "the normaliser is counted 0.1429 times, and must be once: 1/C, with C = 7"),
-        ("closed_form", "dZ", "dloss / counted.sum() * counted[..., None] * (P - .7 * one_hot(y, 7))",
-         "^what came through the label smoothing is missing"),
-        ("closed_form", "dZ", "dloss / counted.sum() * (P - one_hot(y, 7))",
-         r"^counted is not .* the target is counted 1.429 times.*: 1/\(1 − ε\)\?.* the label smoothing is missing"),
-        ("closed_form", "dZ",
-         "dloss / counted.sum() * counted[..., None] * (P - np.where(one_hot(y, 7), .7, .3 / 6))",
-         r"the label smoothing is counted 1.167 times.*: C/\(C − 1\)\?"),
-    ],
+WRONG = {  # a line of a solution, and below it what the checker says: a pattern
+    ATTENTION: r"""
+        linear_backward.dX = dY @ W
+            W is transposed: a ᵀ is missing there, or one too many
+        linear_backward.dX = -dY @ W.T
+            is -1 times the right one: the sign is wrong
+        linear_backward.dW = X.mT @ dY
+            shape \(3, 10, 10\).*the sum over the batch is missing
+        linear_backward.dW = (X.mT @ dY).mean(axis=0)
+            is 0.3333 times .* one: 1/B, with B = 3 sentences
+        linear_backward.dW = X.T @ dY
+            raises ValueError at `dW = X\.T @ dY` \(\.T turns round all axes
+        dropout_backward.dA = dAd
+            kept is not applied.*; and then it is 0.8 times .* 1 − p
+        softmax_backward.dSm = A * (dA - (A * dA).sum(-2, keepdims=True))
+            D is summed over the queries
+        softmax_backward.dSm = A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)
+            is right but for 126 numbers, which must be 0
+        mask_backward.dS = dSm
+            mask is not applied
+        scores_backward.dQ = dS @ K
+            is 2.236 times the right one: √d_k\?
+        memory_backward.dM = dM_keys
+            what came through the values is missing
+        self_backward.dX = dX_queries - 2 * dX_values
+            through the keys is missing; what came through the values is counted -2 times
+    """,
+    LAYER_NORM: r"""
+        scale_and_shift_backward.dXhat = dY
+            gamma is missing
+        scale_and_shift_backward.dgamma = dY * Xhat
+            the sum over the batch and the tokens is missing
+        variance_backward.dXc = 2 * Xc * dvar
+            is 7 times the right one: D, with D = 7
+        variance_backward.dXc = 2 * Xc / 6 * dvar
+            D/\(D − 1\)\? The variance of layer norm divides by D
+        centring_backward.dX = dXc - dXc.mean(-1, keepdims=True)
+            what comes through μ is in it already
+        mean_backward.dX = dmu / D
+            must have \(3, 5, 7\): it must be spread over the features
+        closed_form.dX = r * dXhat
+            through the mean is missing; what came through the variance is missing
+        closed_form.dX = r * (dXhat - 7 * dXhat.mean(-1, keepdims=True) - Xhat * (dXhat * Xhat).mean(-1, keepdims=True))
+            the mean is counted 7 times.* D, with D
+        closed_form.dX = r * (dXhat - dXhat.mean(-2, keepdims=True) - Xhat * (dXhat * Xhat).mean(-1, keepdims=True))
+            the mean of dX̂ is taken over the tokens, and must be taken over the features
+    """,
+    CROSS_ENTROPY: r"""
+        average_backward.dlosses = np.full(counted.shape, dloss / counted.size)
+            counted is not applied.*; and then it is 0.7333 times the right one: n/\(B·T\)\?
+        average_backward.dlosses = dloss * ~counted / counted.sum()
+            counted is upside down
+        average_backward.dlosses = dloss * counted / counted.sum(axis=1, keepdims=True) / len(counted)
+            that is the mean of the sentences' means
+        pick_backward.dlogP = dpicked * one_hot(y, C)
+            raises .*keepdims=True keeps an axis, x\[\.\.\.
+        log_softmax_backward.dZ = dlogP
+            what came through the normaliser is missing
+        log_softmax_backward.dZ = dlogP - P * (P * dlogP).sum(-1, keepdims=True)
+            the sum is that of P ∘ dlogP, as in softmax
+        log_softmax_backward.dZ = dlogP - P * dlogP.mean(-1, keepdims=True)
+            the normaliser is counted 0.1429 times, and must be once: 1/C, with C = 7
+        closed_form.dZ = dloss / counted.sum() * counted[..., None] * (P - .7 * one_hot(y, 7))
+            ^what came through the label smoothing is missing
+        closed_form.dZ = dloss / counted.sum() * (P - one_hot(y, 7))
+            ^counted is not .* the target is counted 1.429 times.*: 1/\(1 − ε\)\?.* the label smoothing is missing
+        closed_form.dZ = dloss / counted.sum() * counted[..., None] * (P - np.where(one_hot(y, 7), .7, .3 / 6))
+            the label smoothing is counted 1.167 times.*: C/\(C − 1\)\?
+    """,
 }
 
 
-@pytest.mark.parametrize(("exercise", "function", "gradient", "expression", "expected"), [
-    (exercise, *row) for exercise, rows in WRONG.items() for row in rows])
-def test_a_wrong_gradient_gets_its_diagnosis(verdicts, exercise, function, gradient, expression, expected):
-    found = verdicts(exercise, {(function, gradient): expression})
-    assert found.keys() == SOLUTIONS[exercise].keys()
+PAIRS = [(exercise, *pair) for exercise, text in WRONG.items()
+         for lines in [text.strip().splitlines()] for pair in zip(lines[::2], lines[1::2], strict=True)]
+
+
+@pytest.mark.parametrize(("exercise", "change", "expected"), PAIRS)
+def test_a_wrong_gradient_gets_its_diagnosis(verdicts, exercise, change, expected):
+    ((function, gradient, _),) = split([change])
+    found = verdicts(exercise, change)
+    assert list(found) == [(f, g) for f, g, _ in HOLES[exercise]]
     verdict = found.pop((function, gradient))
-    assert re.search(expected, verdict), verdict
-    others = {(f, g): verdict for (f, g), verdict in found.items() if verdict is not None}
-    if "raises" in verdict:  # then the function returns nothing
-        assert {f for f, _ in others} <= {function}
-    else:
-        assert others == {}
+    assert re.search(expected.strip(), verdict), verdict
+    others = {f for (f, _), verdict in found.items() if verdict is not None}
+    assert others <= ({function} if "raises" in verdict else set())  # where it raises, it returns nothing

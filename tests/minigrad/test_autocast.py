@@ -8,7 +8,6 @@ import pytest
 import minigrad as mg
 from minigrad import DeviceError, Tensor, autocast, grad, nn
 from minigrad import functional as F
-from minigrad.device import to_numpy
 from minigrad.func import checkpoint
 
 from tests.minigrad.ops.row import function, table
@@ -45,8 +44,8 @@ WIDE = """
 """
 
 
-def every_case(text):
-    return pytest.mark.parametrize(("call", "shapes"), table(text))
+every_case = pytest.mark.parametrize(("call", "shapes", "dtype"), [
+    *((*case, HALF) for case in table(PRODUCTS)), *((*case, SINGLE) for case in table(WIDE))])
 
 
 def outcome(f, inputs, cast=None):
@@ -55,16 +54,6 @@ def outcome(f, inputs, cast=None):
         out = f(*[x if cast is None else x.astype(cast) for x in inputs])
     draw = np.random.default_rng(1).standard_normal(out.shape).astype(out.dtype)
     return out, grad(out, inputs, Tensor(draw, device=out.device))
-
-
-def check_that_it_casts(f, inputs, dtype, tolerance=0):
-    """Values and gradients are those of inputs cast by hand to `dtype`; gradients have the inputs' dtype."""
-    (out, gradients), (same, by_hand) = outcome(f, inputs), outcome(f, inputs, dtype)
-    assert out.dtype == same.dtype == dtype
-    np.testing.assert_allclose(to_numpy(out.data), to_numpy(same.data), rtol=0, atol=tolerance)
-    for x, g, other in zip(inputs, gradients, by_hand, strict=True):
-        assert g.dtype == other.dtype == x.dtype
-        np.testing.assert_allclose(to_numpy(g.data), to_numpy(other.data), rtol=0, atol=tolerance)
 
 
 # --- What is cast
@@ -91,17 +80,17 @@ def test_an_operation_runs_in_what_it_declares(precision, expected, gpu):
 
 
 @pytest.mark.parametrize("given", [HALF, SINGLE], ids=str)
-@every_case(PRODUCTS)
-def test_products_are_those_of_inputs_cast_to_float16(call, shapes, given, form, gpu):
+@every_case
+def test_values_and_gradients_are_those_of_inputs_cast_by_hand(call, shapes, dtype, given, form, gpu):
+    """To float16 for products, to float32 for softmax, norms and losses; gradients have the inputs' dtype."""
+    inputs, f = tensors(gpu, *shapes, dtype=given), function(call, NAMES)
     in_steps = ("attend" in call and (not form or "MASK" not in call)) or ("heads" in call and not form)
     tolerance = 4e-3 if in_steps else 0  # between the steps, the weights of attention are float32 here
-    check_that_it_casts(function(call, NAMES), tensors(gpu, *shapes, dtype=given), HALF, tolerance)
-
-
-@pytest.mark.parametrize("given", [HALF, SINGLE], ids=str)
-@every_case(WIDE)
-def test_softmax_norms_and_losses_are_those_of_inputs_cast_to_float32(call, shapes, given, form, gpu):
-    check_that_it_casts(function(call, NAMES), tensors(gpu, *shapes, dtype=given), SINGLE)
+    (out, gradients), (same, by_hand) = outcome(f, inputs), outcome(f, inputs, dtype)
+    assert out.dtype == same.dtype == dtype
+    assert [g.dtype for g in gradients] == [g.dtype for g in by_hand] == [given] * len(inputs)
+    for found, expected in zip([out, *gradients], [same, *by_hand], strict=True):
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=0, atol=tolerance)
 
 
 def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(form, gpu):
@@ -119,8 +108,8 @@ def test_beside_float64_or_integers_nothing_is_cast_and_arrays_are_cast_along(fo
 # --- The switch
 
 
-@every_case(PRODUCTS + WIDE.lstrip("\n"))
-def test_the_host_has_no_mixed_precision(call, shapes, form):
+@every_case
+def test_the_host_has_no_mixed_precision(call, shapes, dtype, form):
     with autocast(), pytest.raises(DeviceError, match=r"^autocast: mixed precision needs a GPU; "):
         function(call, NAMES)(*tensors("cpu", *shapes))
 
@@ -130,11 +119,11 @@ def test_the_host_has_no_mixed_precision(call, shapes, form):
 
 def check_same(found, expected):
     for g, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(to_numpy(g.data), to_numpy(other.data))
+        np.testing.assert_array_equal(g.numpy(), other.numpy())
 
 
-@every_case(PRODUCTS + WIDE.lstrip("\n"))
-def test_second_derivatives(call, shapes, gpu):
+@every_case
+def test_second_derivatives(call, shapes, dtype, gpu):
     """First ones that can be differentiated are those that cannot; second ones are near those of float32."""
     inputs, (point,) = tensors(gpu, *shapes), tensors(gpu, (1,), seed=3)
 

@@ -1,21 +1,14 @@
 """The backward pass: what arrives in ``.grad``, in whose memory, and what a second pass does."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import minigrad as mg
 from minigrad import Tensor, grad
 
-
-def leaf(values):
-    return Tensor(np.array(values, np.float64), requires_grad=True)
-
-
-def assert_no_overlap(*tensors):
-    for i, x in enumerate(tensors):
-        for y in tensors[:i]:
-            assert not np.shares_memory(x.data, y.data)
-
+from tests.minigrad.ops.row import leaf
 
 # --- Aliasing and accumulation
 
@@ -27,12 +20,25 @@ def test_a_tensor_used_twice_receives_the_sum_of_both_gradients():
     d.sum().backward()
     np.testing.assert_array_equal(a.grad.numpy(), [6, 6])
     np.testing.assert_array_equal(b.grad.numpy(), [1, 1])
-    assert_no_overlap(a, b, c, d, a.grad, b.grad)
+    for one, other in itertools.combinations([a, b, c, d, a.grad, b.grad], 2):
+        assert not np.shares_memory(one.data, other.data)
+
+
+def test_accumulation_never_writes_into_a_view_that_a_rule_returned(device):
+    """CuPy has no read-only arrays: a gradient added into a broadcast view would change all of its elements."""
+    x = leaf([1.0, 2.0, 3.0], device)
+    (x.sum() + (x * 10).sum() + x[1] * 100).backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [11, 111, 11])
+    x.grad = None
+    start = Tensor(np.ones(3), device=device)
+    (mg.broadcast_to(x, (2, 3)).sum(axis=0) + x * 2 + mg.flip(x, 0)).backward(start)
+    np.testing.assert_array_equal(x.grad.numpy(), [5, 5, 5])
+    np.testing.assert_array_equal(start.numpy(), [1, 1, 1])
 
 
 def test_what_is_assigned_to_grad_is_copied(device):
     """A backward, a failing one too, and clipping change no weight, no other gradient and nothing read-only."""
-    weight, a, b = (Tensor(np.array([3.0, 4.0]), device=device, requires_grad=True) for _ in range(3))
+    weight, a, b = (leaf([3.0, 4.0], device) for _ in range(3))
     weight.grad, a.grad = weight.detach(), Tensor(np.broadcast_to(5.0, (2,)), device=device)
     b.grad = a.grad
     (weight + 2 * a + b).sum().backward()
@@ -54,34 +60,30 @@ def test_a_further_backward_adds_in_place():
         penalty.backward()
 
 
-def test_gradients_have_the_dtype_shape_and_device_of_their_input():
-    x = Tensor(np.ones((2, 3), np.float32), requires_grad=True)
-    wide = Tensor(np.ones((4, 2, 3)), requires_grad=True)
+def test_gradients_have_the_dtype_shape_and_device_of_their_input(gpu):
+    x = Tensor(np.ones((2, 3), np.float32), device=gpu, requires_grad=True)
+    wide = leaf(np.ones((4, 2, 3)), gpu)
     (x * wide).sum().backward()
-    assert (x.grad.dtype, wide.grad.dtype) == (np.float32, np.float64)
-    assert x.grad.shape == (2, 3)
-    assert x.grad.device == "cpu"
-    assert not x.grad.requires_grad
+    for tensor in (x, wide):
+        gradient = tensor.grad
+        assert (gradient.dtype, gradient.shape, gradient.device) == (tensor.dtype, tensor.shape, gpu)
+        assert not gradient.requires_grad
     np.testing.assert_array_equal(x.grad.numpy(), 4)
 
 
 # --- The second pass
 
 
-def test_a_second_backward_says_so_and_names_the_remedy():
+@pytest.mark.parametrize(("f", "said"), [(lambda x: x * x, r"already used.*retain_graph=True"),
+                                         (lambda x: x + 1, "add: .*already used")], ids=["saved", "nothing saved"])
+def test_a_second_backward_says_so_and_names_the_remedy(f, said):
     x = leaf([1.0, 2.0])
-    y = (x * x).sum()
-    y.backward()
-    with pytest.raises(RuntimeError, match=r"already used.*retain_graph=True"):
-        y.backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [2, 4])
-
-
-def test_a_second_backward_through_nodes_that_saved_nothing_is_an_error_too():
-    y = leaf([1.0, 2.0]) + 1
+    y = f(x)
     y.sum().backward()
-    with pytest.raises(RuntimeError, match=r"add: .*already used"):
+    before = x.grad.tolist()
+    with pytest.raises(RuntimeError, match=said):
         (y * 2).sum().backward()
+    assert x.grad.tolist() == before
 
 
 def test_retain_graph_lets_a_second_pass_through():
@@ -92,14 +94,8 @@ def test_retain_graph_lets_a_second_pass_through():
     y.backward(retain_graph=True)
     np.testing.assert_array_equal(x.grad.numpy(), once.numpy())
     node = y._node
-    y.backward()
-    np.testing.assert_array_equal(x.grad.numpy(), 2 * once.numpy())
-    assert node.saved == ("freed",)
-    for second in (y.backward, lambda: grad(y, x)):
-        with pytest.raises(RuntimeError, match="already used"):
-            second()
-    y = (x * x).sum()
     grad(y, x)
+    assert node.saved == ("freed",)
     with pytest.raises(RuntimeError, match="already used"):
         grad(y, x)
 
@@ -107,8 +103,8 @@ def test_retain_graph_lets_a_second_pass_through():
 # --- Which tensors get .grad
 
 
-def test_only_leaves_and_retained_tensors_get_a_gradient():
-    x = leaf([1.0, 2.0])
+def test_only_leaves_and_retained_tensors_get_a_gradient(device):
+    x = leaf([1.0, 2.0], device)
     h, k, dropped = x * 2, x * 3, x * 1
     x.retain_grad()
     for tensor in (k, k, dropped):
@@ -118,24 +114,20 @@ def test_only_leaves_and_retained_tensors_get_a_gradient():
     y.retain_grad()
     y.backward(retain_graph=True)
     assert h.grad is None
-    assert y.grad.item() == 1
+    assert (y.grad.item(), k.grad.device) == (1, device)
     np.testing.assert_array_equal(k.grad.numpy(), h.numpy())
     np.testing.assert_array_equal(x.grad.numpy(), [13, 25])
-    assert_no_overlap(x, h, k, x.grad, k.grad)
     y.backward()
     np.testing.assert_array_equal(k.grad.numpy(), 2 * h.numpy())
     x.grad = None
     x.backward([1.0, 2.0])
     np.testing.assert_array_equal(x.grad.numpy(), [1, 2])
-    with pytest.raises(RuntimeError, match=r"retain_grad: .*not require"):
-        Tensor([1.0]).retain_grad()
 
 
-def test_backward_implies_a_gradient_only_for_one_element():
-    x = leaf([1.0, 2.0])
-    with pytest.raises(ValueError, match=r"backward: .*one element.*\(2,\)"):
-        (x * 2).backward()
-    with pytest.raises(ValueError, match=r"backward: .*\(3,\).*\(2,\)"):
-        (x * 2).backward(np.ones(3))
-    (x * 2).backward([1.0, 10.0])
-    np.testing.assert_array_equal(x.grad.numpy(), [2, 20])
+def test_writing_into_data_is_the_unchecked_escape():
+    """The array itself can be changed under a graph; then the gradient is that of the new values."""
+    x, c = leaf([1.0, 2.0]), Tensor([3.0, 4.0])
+    y = (x * c).sum()
+    c.data[...] = 5.0
+    y.backward()
+    np.testing.assert_array_equal(x.grad.numpy(), [5, 5])

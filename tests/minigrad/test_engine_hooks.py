@@ -6,13 +6,11 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor
 
-
-def leaf(*values, device="cpu"):
-    return Tensor(list(values), dtype=np.float64, device=device, requires_grad=True)
+from tests.minigrad.ops.row import leaf
 
 
 def test_what_a_hook_returns_goes_on():
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     y = x * 3
     y.retain_grad()
     y.register_hook(lambda g: g * 10)
@@ -44,9 +42,17 @@ def test_grad_runs_hooks_once_also_for_an_input_that_is_given_twice():
     assert not np.shares_memory(gx.data, again.data)
 
 
+def test_a_hook_is_differentiated_where_the_pass_is_recorded():
+    x = leaf([2.0])
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    first = mg.grad(y, x, create_graph=True)
+    assert (first.tolist(), mg.grad(first, x).tolist()) == ([8.0], [8.0])
+
+
 def test_a_hook_that_writes_reaches_nobody():
     """One gradient array goes to both operands of an addition; a hook that spoils what it was given spoils a copy."""
-    x, y = leaf(1.0), leaf(1.0)
+    x, y = leaf([1.0]), leaf([1.0])
 
     def spoil(g):
         g[...] = 100.0
@@ -58,18 +64,13 @@ def test_a_hook_that_writes_reaches_nobody():
     assert (x.grad.tolist(), y.grad.tolist()) == ([1.0], [1.0])
 
 
-@pytest.mark.parametrize(("returned", "said"), [(lambda g: g.sum(), r"\(2,\), got shape \(\)"),
-                                                (lambda g: 3.0, "got float")])
+@pytest.mark.parametrize(("returned", "said"), [(mg.sum, r"\(2,\), got shape \(\)"), (lambda g: 3.0, "got float")])
 def test_what_a_hook_may_not_return(returned, said):
-    x = leaf(1.0, 2.0)
+    x = leaf([1.0, 2.0])
     x.register_hook(returned)
-    with pytest.raises(TypeError, match=f"tensor hook '<lambda>'.*{said}"):
+    with pytest.raises(TypeError, match=f"tensor hook .*{said}"):
         (x * 1).sum().backward()
     assert x.grad is None
-    with pytest.raises(RuntimeError, match=r"register_hook: .*not require"):
-        x.detach().register_hook(returned)
-    with pytest.raises(TypeError, match="a function, got 3"):
-        x.register_hook(3)
 
 
 def test_a_pass_that_fails_leaves_no_gradient():
@@ -81,7 +82,7 @@ def test_a_pass_that_fails_leaves_no_gradient():
         raise ArithmeticError("in the rule")
 
     fails.gradient(x=rule)
-    x = leaf(1.0)
+    x = leaf([1.0])
     z = fails(x) * 2
     z.retain_grad()
     with pytest.raises(ArithmeticError, match="in the rule"):

@@ -1,4 +1,4 @@
-"""Sums of many terms keep the digits of their dtype, over any axis and into any place."""
+"""Sums of many terms keep the digits of their dtype, over any axis and into any place; float16 rounds once."""
 
 import re
 
@@ -19,8 +19,7 @@ SIZES = [(np.float32, ROWS), (np.float16, 50_003)]
 
 def draw(dtype, rows):
     """Numbers in [0, 1), so that all sums are large beside their terms; of float16 no sum is beyond its end."""
-    numbers = np.random.default_rng(0).random((rows, COLUMNS))
-    return numbers.astype(dtype)
+    return np.random.default_rng(0).random((rows, COLUMNS)).astype(dtype)
 
 
 def near(actual, exact, dtype):
@@ -115,10 +114,6 @@ def test_over_rows(call, shape, dtype, rows):
 # --- into places -----------------------------------------------------------------------------------
 
 
-def columns_of(ids):
-    return np.repeat(ids[:, None], COLUMNS, axis=1)
-
-
 # Of a table x, at ids in 0, 1, 2: three sums for each column.
 INTO_PLACES = """
     embedding(ids, x)                           (3, 3)
@@ -142,10 +137,71 @@ def test_into_places(call, shape, dtype, rows):
     near(found[::7][:3] if len(found) > 3 else found, exact, dtype)
 
 
-def test_into_places_on_every_device(device):
-    """2,048 is the largest number to which float16 can add 1."""
-    ids, ones = np.zeros(3000, int), Tensor(np.ones((3000, 2), np.float16), device=device)
-    table = Tensor(np.zeros((2, 2), np.float16), device=device, requires_grad=True)
-    mg.take(table, ids, axis=0).backward(ones)
-    for sums in (table.grad[0], mg.cumsum(ones, 0)[-1]):
-        np.testing.assert_array_equal(host(sums), [3000, 3000])
+# --- float16: sums keep the accuracy of float32 until they are rounded, once -----------------------
+
+
+def test_a_product_of_4096_terms():
+    x, y = draw(np.float16, 4096).T, draw(np.float16, 4096)
+    for product in (mg.matmul(Tensor(x), Tensor(y)), F.linear(Tensor(x), Tensor(y.T))):
+        near(product, x.astype(np.float64) @ y.astype(np.float64), np.float16)
+
+
+OPERATIONS = ("sum(x, y)", "mean(x, y)", "var(x, y)", "std(x, y)", "logsumexp(x, y)", "cumsum(x, y)", "norm(x, axis=y)",
+              "softmax(x, y)", "log_softmax(x, y)", "layer_norm(x.swapaxes(y, 1))",
+              "rms_norm(x.swapaxes(y, 1), eps=1e-6)")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("call", OPERATIONS)
+@pytest.mark.parametrize("factor", [1, 8])
+def test_a_definition_rounds_once(call, axis, factor):
+    """Also where squares, or the sum of exponentials, are beyond 65504."""
+    x = draw(np.float16, 4096) * np.float16(factor)
+    if any(name in call for name in ("norm", "var", "std")):
+        x[0] = 100 * factor
+    out, exact = (function(call, NAMES)(Tensor(x.astype(dtype)), axis).data for dtype in (np.float16, np.float64))
+    assert out.dtype == np.float16
+    np.testing.assert_allclose(out, exact.astype(np.float16), rtol=2.0**-10, atol=1e-6)
+
+
+WIDE = draw(np.float16, 4).reshape(2, 6) * np.float16(800)  # whose squares are beyond the end of float16
+ALIKE = np.zeros((1, 70_000), np.float16)  # whose exponentials add up to more
+
+
+@pytest.mark.parametrize(("call", "values"), table("""
+    layer_norm(x)                   WIDE
+    rms_norm(x, eps=1e-6)           WIDE
+    softmax(x) * 512                ALIKE
+    log_softmax(x)                  ALIKE
+    cross_entropy(x, [1])           ALIKE
+""", {"WIDE": WIDE, "ALIKE": ALIKE}))
+def test_what_overflows_inside_a_definition_does_so_in_no_form(call, values, form):
+    found, f = [], function(call, NAMES)
+    for dtype in (np.float16, np.float64):
+        x = Tensor(values.astype(dtype), requires_grad=True)
+        out = f(x)
+        g, v = (Tensor(np.linspace(-1, 1.01, t.size).reshape(t.shape).astype(dtype)) for t in (out, x))
+        first = mg.grad(out, x, g, create_graph=True)
+        slope = mg.func.jvp(f, (x.detach(),), (v,))[1]
+        found.append([out, mg.grad(out, x, g, retain_graph=True), first, mg.grad(first, x, v), slope])
+    for half, exact in zip(*found, strict=True):
+        assert half.dtype == np.float16
+        size = np.abs(exact.numpy()).max()
+        np.testing.assert_allclose(half.numpy() / size, exact.numpy() / size, atol=2e-2)  # some are subnormal
+
+
+MANY = 1 << 17  # above 65504, the largest float16; its reciprocal is one, too
+
+
+@pytest.mark.parametrize(("call", "value", "slopes"), table("""
+    mean(x)                         2                   [1, 1]
+    var(x)                          1                   [-2, 2]
+    std(x)                          1                   [-1, 1]
+    cross_entropy(stack([1 - x, x * 0], 1), ones)       (log(2) + log1p(exp(-2))) / 2   [-0.5, -0.1192]
+"""))
+def test_means_of_more_than_float16_counts(call, value, slopes, form, device):
+    x = Tensor(np.tile(np.float16([1, 3]), MANY // 2), device=device, requires_grad=True)
+    out = function(call, NAMES | {"ones": np.ones(MANY, int)})(x)
+    assert (out.dtype, out.item()) == (np.float16, np.float16(value))
+    gradient = host(mg.grad(out * 1024, x))
+    np.testing.assert_allclose(gradient, np.tile(np.array(slopes) * (1024 / MANY), MANY // 2), rtol=2e-3)

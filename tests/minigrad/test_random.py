@@ -3,6 +3,7 @@
 import contextlib
 import contextvars
 import json
+import textwrap
 import threading
 
 import numpy as np
@@ -12,6 +13,7 @@ from minigrad import parallel, random
 from minigrad.device import device_of, to_numpy
 from minigrad.random import DropoutKey, bernoulli_mask
 
+from tests.minigrad.test_device import in_a_new_process
 from tests.strict_cupy.kernels import philox
 
 
@@ -123,3 +125,29 @@ def test_the_probabilities_nought_and_one_are_exact():
     key = DropoutKey(0, 0, 0)
     assert not bernoulli_mask(key, 200_000, 0.0).any()
     assert bernoulli_mask(key, 200_000, 1.0).all()
+
+
+# --- From one process to another
+
+
+TRAINING = """
+    import zlib
+    import numpy as np
+    import minigrad as mg
+    from minigrad import functional as F, nn, optim
+
+    mg.manual_seed(3)
+    model = nn.Sequential(nn.Linear(5, 16), nn.GELU(), nn.Dropout(0.3), nn.LayerNorm(16), nn.Linear(16, 3))
+    optimizer = optim.AdamW(list(model.parameters()), lr=0.01)
+    x, labels = np.random.default_rng(1).normal(size=(8, 5)).astype(np.float32), np.arange(8) % 3
+    for _ in range(5):
+        optimizer.zero_grad()
+        F.cross_entropy(model(mg.Tensor(x)), mg.Tensor(labels)).backward()
+        optimizer.step()
+    print(zlib.crc32(b"".join(p.numpy().tobytes() for p in model.parameters())))
+"""
+
+
+def test_a_seed_makes_every_run_the_same_bit_for_bit(capsys):
+    exec(textwrap.dedent(TRAINING), {})
+    assert capsys.readouterr().out.splitlines() == in_a_new_process(TRAINING)

@@ -9,16 +9,12 @@ HOST = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.fixture
-def cupy(stand_in):
-    return stand_in.cupy
+def names(stand_in):
+    cupy = stand_in.cupy
+    with cupy.cuda.Device(1):
+        elsewhere = cupy.ones(3)
+    return {"cp": cupy, "x": cupy.asarray(HOST), "np": np, "HOST": HOST, "elsewhere": elsewhere, "copy": copy}
 
-
-@pytest.fixture
-def array(cupy):
-    return cupy.asarray(HOST)
-
-
-# --- Refusals
 
 REFUSED = """
     TypeError               np.asarray(x)
@@ -33,55 +29,51 @@ REFUSED = """
     IndexError              x[2]
     AttributeError          cp.maximum.reduce(x)
     TypeError               cp.add.at(cp.zeros(2, np.int64), cp.asarray([0]), 1)
-    ValueError              x + elsewhere(cp)
+    ValueError              x + elsewhere
+    RuntimeError            cp.cuda.Device(2).__enter__()
 """
 
 
-def elsewhere(cupy):
-    with cupy.cuda.Device(1):
-        return cupy.ones(3)
-
-
 @pytest.mark.parametrize("line", REFUSED.strip().splitlines())
-def test_it_refuses_what_cupy_refuses(cupy, array, line):
+def test_it_refuses_what_cupy_refuses(names, line):
     error, use = line.split(maxsplit=1)
     with pytest.raises(eval(error)):  # noqa: S307 - of our own writing
-        eval(use, {"cp": cupy, "x": array, "np": np, "HOST": HOST, "elsewhere": elsewhere})  # noqa: S307
-    np.testing.assert_array_equal(array.get(), HOST)
+        eval(use, names)  # noqa: S307
+    np.testing.assert_array_equal(names["x"].get(), HOST)
 
 
-# --- Views, indices and devices
+# What each is, and whether it looks at the memory of x: an index that is out of range wraps around.
+ARRAYS = """
+    x[None, :, cp.asarray([2, -3, 5])]              HOST[None, :, [2, 0, 2]]        False
+    cp.take(x, cp.asarray([2, -3]), axis=0)         HOST[[0, 1]]                    False
+    cp.take_along_axis(x, cp.asarray([[3], [4]]), 1)    HOST[[0, 1], [0, 1]][:, None]   False
+    x[[0, 1]]                                       HOST                            False
+    x.copy()                                        HOST                            False
+    x + 0                                           HOST                            False
+    cp.array(x)                                     HOST                            False
+    copy.deepcopy(x)                                HOST                            False
+    x[0]                                            HOST[0]                         True
+    x[0, 1]                                         HOST[0, 1]                      True
+    x.mT                                            HOST.T                          True
+    x.reshape(-1)                                   HOST.ravel()                    True
+    x[:, ::2]                                       HOST[:, ::2]                    True
+    cp.broadcast_to(x, (4, 2, 3))                   np.stack([HOST] * 4)            True
+"""
 
 
-def test_integer_arrays_out_of_range_wrap_around(cupy, array):
-    index = cupy.asarray([2, -3, 5])
-    np.testing.assert_array_equal(array[None, :, index].get(), HOST[None, :, [2, 0, 2]])
-    np.testing.assert_array_equal(cupy.take(array, index, axis=0).get(), HOST[[0, 1, 1]])
-    np.testing.assert_array_equal(cupy.take_along_axis(array, cupy.asarray([[3], [4]]), 1).get(), [[0], [4]])
+@pytest.mark.parametrize("line", ARRAYS.strip().splitlines())
+def test_views_share_memory_and_copies_do_not(names, line):
+    use, expected, shared = filter(None, map(str.strip, line.split("   ")))
+    array = eval(use, names)  # noqa: S307
+    np.testing.assert_array_equal(array.get(), eval(expected, names))  # noqa: S307
+    assert (array.base is names["x"]) == eval(shared)  # noqa: S307
+    array[...] = 7
+    assert (7 in names["x"].get()) == eval(shared)  # noqa: S307
 
 
-def test_views_share_memory_and_copies_do_not(cupy, array):
-    broadcast = cupy.broadcast_to(array, (4, 2, 3))
-    for view in (array[0], array[0, 1], array.mT, array.reshape(-1), array[:, ::2], array.swapaxes(0, 1), broadcast):
-        assert view.base is array
-        view[...] = 7
-    assert (array.get() == 7).all()
-    for fresh in (array[[0, 1]], array.copy(), array + 0, cupy.array(array), copy.deepcopy(array)):
-        fresh[...] = -1
-        assert fresh.base is None
-    assert (array.get() == 7).all()
-    assert cupy.asarray(array) is array
-    before = array
-    array += 1
-    assert array is before
-
-
-def test_the_current_device_holds_what_is_made(cupy, array):
+def test_the_current_device_holds_what_is_made(names):
+    cupy, array = names["cp"], names["x"]
     with cupy.cuda.Device(1):
-        other, moved, empty = cupy.ones(3), cupy.array(array), cupy.zeros((0, 3))
-        assert array.T.device.id == 0  # a view starts no kernel
-    assert (other.device.id, moved.device.id, array.device.id) == (1, 1, 0)
-    assert {view.device.id for view in (empty.reshape(-1), empty.T, empty[:, 0], empty[:0])} == {1}
-    assert cupy.zeros(1).device == cupy.cuda.Device(0)
-    with pytest.raises(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(2):
-        pass
+        moved, empty, view = cupy.array(array), cupy.zeros((0, 3)), array.T  # a view starts no kernel
+    devices = [part.device.id for part in (moved, empty[:, 0], names["elsewhere"], view, array, cupy.zeros(1))]
+    assert devices == [1, 1, 1, 0, 0, 0]

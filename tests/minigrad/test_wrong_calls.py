@@ -1,6 +1,8 @@
 """Wrong calls: an exception at the call, of the type a Python user expects, naming the operation and the operand."""
 
+import copy
 import inspect
+import pickle
 
 import numpy as np
 import pytest
@@ -17,8 +19,8 @@ V = Tensor(np.arange(3.0), dtype=np.float32, requires_grad=True)
 P = Tensor(np.ones(3), requires_grad=True)
 PAIR = nn.ModuleList([nn.ReLU(), nn.ReLU()])
 QKV, SIDE_BY_SIDE, MASK = ((2, 3, 5), (2, 4, 5), (2, 4, 3)), [(2, 3, 6)] * 3, np.ones((3, 4), bool)
-NAMES = {"mg": mg, "F": F, "nn": nn, "np": np, "optim": optim, "func": func, "Tensor": Tensor, "Block": Block,
-         "Model": Model, "gradcheck": gradcheck, "gradgradcheck": gradgradcheck, "INF": np.inf, "NAN": np.nan}
+MODULES = copy, pickle, mg, F, nn, np, optim, func, Tensor, Block, Model, gradcheck, gradgradcheck  # that calls name
+INF, NAN = np.inf, np.nan
 
 
 def ones(*shape):
@@ -67,6 +69,8 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         2 outputs but 1 grad_outputs: mg.grad([X, X], X, [None])
         shape (2,): mg.grad(X * 2, X, np.ones(2))
         one element: mg.grad(X * 2, X)
+        backward: (X * 2).backward()
+        shape (3,): (V * 2).backward(np.ones(2))
         threads: mg.parallel.threads(0).__enter__()
         one element: float(X)
         clip_grad_norm_: optim.clip_grad_norm_(P, -1.0)
@@ -172,6 +176,18 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
     """,
     TypeError: """
         add: X + None
+        add: X + "2"
+        mul: object() * X
+        mul: X * [None]
+        Tensor: V.numpy().copy().__imul__(V)
+        Tensor: np.exp(X)
+        Tensor: np.exp(X.detach())
+        Tensor: np.add.reduce(X.detach())
+        Tensor: np.multiply(1, X)
+        .detach().numpy(): np.asarray(X)
+        .detach().numpy(): np.asarray(X * 2)
+        .detach(): pickle.dumps(X)
+        .detach(): pickle.dumps(X * 2)
         mul: X * 1j
         where: mg.where(X, X, 0)
         where: mg.where(X.detach(), X, 0)
@@ -181,10 +197,12 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         sum: mg.sum(X, dim=1)
         round: X.round(0.5)
         astype: X.astype(complex)
+        got 0: X.to(0)
         astype: X.astype(None)
         pad: mg.pad(V, ((1, 0),), value=V.sum())
         zeros: mg.zeros("a")
         backward: X.sum().backward("a")
+        create_graph: X.sum().backward(create_graph=True)
         grad: mg.grad(X.sum(), 3)
         grad: mg.grad([X.sum(), 3], X)
         .to(dtype=dtype): mg.nn.Linear(2, 2).to(np.float64)
@@ -244,6 +262,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         Block.to: Block().to(dtype=np.int64)
         Block.train: Block().train("eval")
         hook: Block().register_forward_hook(3)
+        a function, got 3: X.register_hook(3)
         Block.scale: setattr(Block(), "scale", P.detach())
         Block.scale: setattr(Block(), "scale", 1.0)
         Block.offset: setattr(Block(), "offset", np.ones(3))
@@ -304,6 +323,9 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         sum: X.sum(axis=10**30)
         int64: Tensor([2**63])
     """,
+    BufferError: """
+        .detach(): np.from_dlpack(X)
+    """,
     NotImplementedError: """
         Module: nn.Module()(1)
     """,
@@ -311,6 +333,8 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         grad: mg.grad(V.detach().sum(), X)
         backward: V.detach().sum().backward()
         retain_grad: V.detach().retain_grad()
+        .detach(): copy.copy(X * 2)
+        .detach(): copy.deepcopy(X * 2)
         register_hook: V.detach().register_hook(print)
     """,
 }
@@ -322,7 +346,7 @@ def test_wrong_calls(kind, line):
     operation, _, call = line.partition(": ")
     for fused in (True, False):
         with pytest.raises(kind) as caught, mg.fused(fused):
-            eval(call, {**globals(), **NAMES})  # noqa: S307 - of our own writing
+            eval(call, globals())  # noqa: S307 - of our own writing
         assert type(caught.value) is kind
         assert operation in str(caught.value)
         assert "\n" not in str(caught.value)
@@ -344,7 +368,7 @@ def test_wrong_calls_on_a_gpu_say_the_same(line, gpu):
     """Ids and indices are checked on the host: the GPU itself would wrap them silently."""
     name, kind, call = line.split(maxsplit=2)
     with pytest.raises(eval(kind), match=f"^{name}: "):  # noqa: S307 - of our own writing
-        eval(call, NAMES | {"X": X.detach().to(gpu)})  # noqa: S307
+        eval(call, globals() | {"X": X.detach().to(gpu)})  # noqa: S307
 
 
 def test_nothing_is_changed_by_a_wrong_call():

@@ -84,32 +84,34 @@ def measured(gradient):
     return np.array([(gradient * array).sum() for array in cotangents(gradient.shape)])
 
 
-def gpt2(w):
-    import torch
+def layers(w, eps):
+    """A linear layer and a layer norm, as functions of what they are applied to and of a name."""
     from torch.nn import functional as F
 
-    ids = torch.tensor(IDS)
-    length = ids.shape[1]
-    later = torch.ones(length, length, dtype=torch.bool).triu(1)
-    x = w["wte.weight"][ids] + w["wpe.weight"][:length]
+    return (lambda x, name: F.linear(x, w[f"{name}.weight"], w.get(f"{name}.bias")),
+            lambda x, name: F.layer_norm(x, (D,), w[f"{name}.weight"], w[f"{name}.bias"], eps))
+
+
+def gpt2(w):
+    import torch
+
+    w = {name: array.T if ".c_" in name and name.endswith("weight") else array for name, array in w.items()}
+    ids, (dense, layer_norm) = torch.tensor(IDS), layers(w, 1e-5)
+    x = w["wte.weight"][ids] + w["wpe.weight"][:ids.shape[1]]
     for h in (f"h.{i}" for i in range(LAYERS)):
-        y = F.layer_norm(x, (D,), w[f"{h}.ln_1.weight"], w[f"{h}.ln_1.bias"], 1e-5)
-        q, k, v = (y @ w[f"{h}.attn.c_attn.weight"] + w[f"{h}.attn.c_attn.bias"]).split(D, dim=2)
-        x = x + attend(q, k, v, later) @ w[f"{h}.attn.c_proj.weight"] + w[f"{h}.attn.c_proj.bias"]
-        y = F.layer_norm(x, (D,), w[f"{h}.ln_2.weight"], w[f"{h}.ln_2.bias"], 1e-5)
-        y = y @ w[f"{h}.mlp.c_fc.weight"] + w[f"{h}.mlp.c_fc.bias"]
+        q, k, v = dense(layer_norm(x, f"{h}.ln_1"), f"{h}.attn.c_attn").split(D, dim=2)
+        x = x + dense(attend(q, k, v, later(ids)), f"{h}.attn.c_proj")
+        y = dense(layer_norm(x, f"{h}.ln_2"), f"{h}.mlp.c_fc")
         y = 0.5 * y * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (y + 0.044715 * y ** 3)))
-        x = x + y @ w[f"{h}.mlp.c_proj.weight"] + w[f"{h}.mlp.c_proj.bias"]
-    return F.layer_norm(x, (D,), w["ln_f.weight"], w["ln_f.bias"], 1e-5) @ w["wte.weight"].T
+        x = x + dense(y, f"{h}.mlp.c_proj")
+    return layer_norm(x, "ln_f") @ w["wte.weight"].T
 
 
 def bert(w):
     import torch
     from torch.nn import functional as F
 
-    ids, dense = torch.tensor(IDS), lambda x, name: F.linear(x, w[f"{name}.weight"], w[f"{name}.bias"])
-    layer_norm = lambda x, name: F.layer_norm(x, (D,), w[f"{name}.weight"], w[f"{name}.bias"], 1e-12)  # noqa: E731
-    e = "bert.embeddings"
+    ids, (dense, layer_norm), e = torch.tensor(IDS), layers(w, 1e-12), "bert.embeddings"
     x = w[f"{e}.word_embeddings.weight"][ids] + w[f"{e}.position_embeddings.weight"][:ids.shape[1]]
     x = layer_norm(x + w[f"{e}.token_type_embeddings.weight"][torch.tensor(SEGMENTS)], f"{e}.LayerNorm")
     for h in (f"bert.encoder.layer.{i}" for i in range(LAYERS)):
@@ -126,8 +128,7 @@ def whisper(w):
     from torch.nn import functional as F
 
     w = {name.removeprefix("model."): value for name, value in w.items()}
-    dense = lambda x, name: F.linear(x, w[f"{name}.weight"], w.get(f"{name}.bias"))  # noqa: E731
-    layer_norm = lambda x, name: F.layer_norm(x, (D,), w[f"{name}.weight"], w[f"{name}.bias"], 1e-5)  # noqa: E731
+    dense, layer_norm = layers(w, 1e-5)
 
     def attention(x, y, name, masked=None):
         q, k, v = (dense(z, f"{name}.{p}_proj") for z, p in ((x, "q"), (y, "k"), (y, "v")))
@@ -143,14 +144,20 @@ def whisper(w):
         y = layer_norm(x, f"{h}.self_attn_layer_norm")
         x = feed_forward(x + attention(y, y, f"{h}.self_attn"), h)
     memory, ids = layer_norm(x, "encoder.layer_norm"), torch.tensor(IDS)
-    later = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(1)
     x = w["decoder.embed_tokens.weight"][ids] + w["decoder.embed_positions.weight"][:ids.shape[1]]
     for h in (f"decoder.layers.{i}" for i in range(LAYERS)):
         y = layer_norm(x, f"{h}.self_attn_layer_norm")
-        x = x + attention(y, y, f"{h}.self_attn", later)
+        x = x + attention(y, y, f"{h}.self_attn", later(ids))
         x = x + attention(layer_norm(x, f"{h}.encoder_attn_layer_norm"), memory, f"{h}.encoder_attn")
         x = feed_forward(x, h)
     return layer_norm(x, "decoder.layer_norm") @ w["decoder.embed_tokens.weight"].T
+
+
+def later(ids):
+    """True where a key stands after the query."""
+    import torch
+
+    return torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).triu(1)
 
 
 def attend(q, k, v, masked):

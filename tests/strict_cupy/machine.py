@@ -44,8 +44,6 @@ def current_device():
 class Device:
     """``cupy.cuda.Device``: a number, and a context in which it is the current device."""
 
-    compute_capability = "80"
-
     def __init__(self, device=None):
         self.id = current_device() if device is None else int(device)
         self._before = []
@@ -84,7 +82,6 @@ runtime = SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=lamb
 cuda = SimpleNamespace(
     Device=Device,
     MemoryPool=MemoryPool,
-    is_available=lambda: True,
     memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     runtime=runtime,
 )

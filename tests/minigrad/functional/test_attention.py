@@ -15,16 +15,19 @@ from minigrad import functional as F
 from minigrad.kernels import only_definitions
 
 attend = F.scaled_dot_product_attention
-def qkv(batch=(2,), queries=3, keys=4, d=5, d_v=3, device="cpu"):
+
+
+def qkv(batch, shared, queries=3, keys=4, d=5, d_v=3):
+    """Queries in heads, and keys and values in as many, or in fewer that are shared."""
     rng = np.random.default_rng(0)
-    sizes = ((*batch, queries, d), (*batch, keys, d), (*batch, keys, d_v))
-    return [Tensor(rng.normal(size=size), device=device, requires_grad=True) for size in sizes]
+    sizes = ((*batch, queries, d), (*shared, keys, d), (*shared, keys, d_v))
+    return [Tensor(rng.normal(size=size), requires_grad=True) for size in sizes]
 
 
 def reference(q, k, v, mask, scale, bias, kept):
     """The definition, row by row: a softmax over the keys that a query may attend to, some of which are dropped."""
-    lead = np.broadcast_shapes(q.shape[:-2], k.shape[:-2], v.shape[:-2])
-    q, k, v = (np.broadcast_to(x, lead + x.shape[-2:]) for x in (q, k, v))
+    lead = q.shape[:-2]
+    k, v = (x.repeat(q.shape[-3] // x.shape[-3], -3) if lead else x for x in (k, v))  # a head of keys serves several
     allowed = np.broadcast_to(mask, (*lead, q.shape[-2], k.shape[-2]))
     bias = np.broadcast_to(bias, allowed.shape)
     weights, out = np.zeros(allowed.shape), np.zeros((*lead, q.shape[-2], v.shape[-1]))
@@ -42,12 +45,14 @@ def reference(q, k, v, mask, scale, bias, kept):
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(data=st.data(), batch=shapes.array_shapes(min_dims=0, max_dims=2, max_side=2), queries=st.integers(1, 4),
        keys=st.integers(1, 4), d=st.integers(1, 3), d_v=st.integers(1, 3), causal=st.booleans(),
-       scale=st.sampled_from([None, 0.3, 0.0]), biased=st.booleans(), p=st.sampled_from([0.0, 0.25]))
-def test_any_mask_of_any_shape(data, batch, queries, keys, d, d_v, causal, scale, biased, p):
+       scale=st.sampled_from([None, 0.3, 0.0]), biased=st.booleans(), p=st.sampled_from([0.0, 0.25]),
+       served=st.integers(1, 3))
+def test_any_mask_of_any_shape(data, batch, queries, keys, d, d_v, causal, scale, biased, p, served):
     """Against the definition and between the two forms, to second order; masks and biases broadcast from every side.
 
     Dropout is applied to the weights; those that are returned are the ones before it.
     """
+    shared, batch = batch, (*batch[:-1], batch[-1] * served) if batch else ()
     full = (*batch, queries, keys)
 
     def broadcasting():
@@ -57,13 +62,14 @@ def test_any_mask_of_any_shape(data, batch, queries, keys, d, d_v, causal, scale
     mask = data.draw(shapes.arrays(np.bool_, broadcasting()))
     if mask.ndim == 2 and batch[:1] == (queries,):  # it would be ambiguous, unless causal
         mask = mask[(None,) * len(batch)]
-    inputs = qkv(batch, queries, keys, d, d_v)
+    inputs = qkv(batch, shared, queries, keys, d, d_v)
     allowed = np.broadcast_to(mask, full) & (np.tri(queries, keys, dtype=bool) if causal else True)
     bias = Tensor(np.random.default_rng(1).normal(size=broadcasting()), requires_grad=True) if biased else None
     dropped = np.random.default_rng(5).random(full) < 0.6
     expected, expected_weights = reference(*[x.data for x in inputs], allowed, scale, bias.data if biased else 0.0,
                                            dropped / (1 - p))
-    options = {"is_causal": causal, "scale": scale, "attn_bias": bias, "dropped": dropped, "dropout_p": p}
+    options = {"is_causal": causal, "scale": scale, "attn_bias": bias, "dropped": dropped, "dropout_p": p,
+               "enable_gqa": batch != shared}
     inputs += [bias] if biased else []
     found = []
     for enabled in (True, False):
@@ -112,35 +118,6 @@ def test_half_scores_are_scaled_before_they_overflow(contexts, weights, attentio
                 np.testing.assert_array_equal(g.numpy(), expected)
 
 
-# --- Grouped queries: as if each head of keys and values were repeated -----------------------------
-
-RNG = np.random.default_rng(41)
-KEPT = RNG.random((2, 6, 3, 4)) < 0.7
-GROUPED = {
-    "no mask": {},
-    "by batch and query": {"attn_mask": RNG.random((2, 1, 3, 1)) < 0.6, "is_causal": True},
-    "by head and key": {"attn_mask": RNG.random((6, 1, 4)) < 0.6},
-    "full, dropped": {"attn_mask": KEPT & np.array([True, False, True])[:, None], "dropped": KEPT, "dropout_p": 0.3},
-}
-
-
-@pytest.mark.parametrize("options", GROUPED.values(), ids=GROUPED)
-@pytest.mark.parametrize("shared", [1, 2])
-def test_as_if_each_head_were_repeated(options, shared, device):
-    q, _, _ = qkv((2, 6), device=device)
-    _, k, v = qkv((2, shared), device=device)
-    found = []
-    for shares in (True, False):
-        places = np.arange(shared) if shares else np.repeat(np.arange(shared), 6 // shared)
-        operands = q, k[:, places], v[:, places]
-        alone = attend(*operands, enable_gqa=shares, scale=0.4, **options)
-        out, weights = attend(*operands, enable_gqa=shares, scale=0.4, return_weights=True, **options)
-        loss = (alone**2).sum() + (out**3).sum() + (weights**3).sum()
-        found.append([alone, out, weights, *grad(loss, [q, k, v])])
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-11, atol=1e-12)
-
-
 # --- What holds for every attention ----------------------------------------------------------------
 
 MASKS = {
@@ -153,8 +130,8 @@ MASKS = {
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_the_identities(mask):
     """Of docs/backprop_through_attention.md: S the scaled scores, A the weights, O the output, dX a gradient."""
-    q, k, v = qkv((2, 3))
-    bias, steps = Tensor(RNG.normal(size=5), requires_grad=True), {}
+    q, k, v = qkv((2, 3), (2, 3))
+    bias, steps = Tensor(np.ones(5), requires_grad=True), {}
 
     def keep(name, tensor):
         tensor.retain_grad()

@@ -12,10 +12,9 @@ from minigrad import functional as F
 from minigrad.kernels import only_definitions
 
 from tests.minigrad.functional.table import CASES, Case
-from tests.minigrad.ops.row import function, host, table
-from tests.minigrad.ops.test_special_values import gradient_of
+from tests.minigrad.ops.row import function, table
+from tests.minigrad.ops.test_special_values import INF, NAN, check_closed_form, every_float
 
-INF, NAN = math.inf, math.nan
 SPECIAL = ([NAN], [INF], [-INF], [NAN, -INF, INF])
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -72,28 +71,17 @@ FORMS = """
     layer_norm(x)           [7, 7, 7]           [0, 0, 0]           [e / (3 * sqrt(1e-5)) for e in (-4, -1, 5)]
     silu(x)                 [nan, -1e3, 1e3]    [nan, 0, 1e3]       [nan, 0, 4]
     gelu(x)                 [nan, -1e3, 1e3]    [nan, 0, 1e3]       [nan, 0, 4]
+    softmax(x)              3                   1                   0
+    softmax(x, axis=0)      3                   1                   0
+    log_softmax(x)          3                   0                   0
 """
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@every_float
 @pytest.mark.parametrize(("f", "values", "expected", "gradient"), table(FORMS))
 def test_closed_forms(f, values, expected, gradient, dtype, form, device):
-    x = Tensor(np.array(values, dtype), device=device, requires_grad=True)
-    digits = {"rtol": 8 * np.finfo(dtype).eps, "atol": np.finfo(dtype).eps}
-    for recorded in (False, True):
-        out, found = gradient_of(function(f, vars(F)), x, recorded)
-        assert (out.shape, out.dtype, found.dtype) == (np.shape(expected), dtype, dtype)
-        np.testing.assert_allclose(host(out), expected, **digits)
-        np.testing.assert_allclose(host(found), gradient, **digits)
-
-
-@pytest.mark.parametrize("axis", [0, -1])
-def test_the_softmax_of_a_number_is_1(axis, form):
-    for f, expected in ((F.softmax, 1), (F.log_softmax, 0)):
-        x = Tensor(np.array(3.0), requires_grad=True)
-        out = f(x, axis=axis)
-        first = grad(out * out, x, create_graph=True)
-        assert (out.shape, out.item(), first.item(), grad(first * x, x).item()) == ((), expected, 0, 0)
+    eps = np.finfo(dtype).eps
+    check_closed_form(f, values, expected, gradient, dtype, device, rtol=8 * eps, atol=eps)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -138,7 +126,7 @@ MAGNITUDES = """
 """
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@every_float
 @pytest.mark.parametrize("call", MAGNITUDES.strip().splitlines())
 def test_all_magnitudes_have_finite_derivatives(call, dtype, form):
     """The gradient and the second one, also by the definition and where they are recorded, are those of float64."""

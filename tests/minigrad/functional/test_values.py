@@ -1,4 +1,4 @@
-"""Values by formulas, and what takes ids or targets in every form. Derivatives: see test_every_functional.py."""
+"""Values by formulas. Derivatives: see test_every_functional.py; forms of ids and targets: ops/test_given_forms.py."""
 
 import math
 
@@ -19,10 +19,10 @@ def draw(*shape):
 NAMES = {
     "np": np, "special": scipy.special, "X": draw(3, 4), "DEEP": draw(2, 3, 4), "OTHER": draw(2, 3, 4) / 2,
     "W": draw(5, 4), "B": draw(5), "ROW": draw(4), "TARGET": draw(3, 4) / 3,
+    "IDS": np.array([[0, 3], [3, 3]]),
     "norm": lambda x: np.sqrt(x.var(-1, keepdims=True) + 1e-5),
     "moment": lambda x, order=2: (x**order).mean(-1, keepdims=True),
 }
-X, TARGET = NAMES["X"], NAMES["TARGET"]
 FORMULAS = """
     softmax(x)                      lambda x: special.softmax(x, -1)            [DEEP]
     softmax(x, axis=1)              lambda x: special.softmax(x, 1)             [DEEP]
@@ -36,13 +36,18 @@ FORMULAS = """
     mse_loss(x, y)                  lambda x, y: ((x - y) ** 2).mean()          DEEP, OTHER
     mse_loss(x, y, "sum")           lambda x, y: ((x - y) ** 2).sum()           X, TARGET
     mse_loss(x, y, "none")          lambda x, y: (x - y) ** 2                   X, TARGET
+    embedding(IDS, x)               lambda x: x[IDS]                            [W]
+    one_hot(x, 5)                   lambda x: np.eye(5, dtype=int)[x]           [IDS]
+    one_hot(x)                      lambda x: np.eye(4, dtype=int)[x]           [IDS]
 """
 
 
 @pytest.mark.parametrize(("call", "formula", "arrays"), table(FORMULAS, NAMES))
 def test_values(call, formula, arrays, form, device):
-    out = function(call, vars(F))(*[Tensor(array, device=device) for array in arrays])
-    np.testing.assert_allclose(out.numpy(), formula(*arrays), rtol=1e-12, atol=1e-14)
+    out = function(call, {**vars(F), **NAMES})(*[Tensor(array, device=device) for array in arrays])
+    expected = formula(*arrays)
+    assert (out.device, out.dtype) == (device, expected.dtype)
+    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
@@ -52,41 +57,9 @@ def test_rms_norm_takes_its_eps_from_the_dtype(dtype):
     np.testing.assert_allclose(F.rms_norm(Tensor(x)).numpy(), expected, rtol=3e-3 if dtype == np.float16 else 1e-6)
 
 
-@pytest.mark.parametrize("form_of", [np.ndarray.tolist, np.asarray, Tensor, lambda target: target > 0])
-def test_targets_of_mse_loss_in_every_form(form_of, device):
-    """What is no tensor is a constant in the input's dtype, sent to where the input is."""
-    x, target = Tensor(X, dtype=np.float32, device=device), form_of(TARGET)
-    target = target.to(device) if isinstance(target, Tensor) else target
-    out = F.mse_loss(x, target)
-    values = np.asarray(target.numpy() if isinstance(target, Tensor) else target, np.float32)
-    assert (out.dtype, out.device) == (np.float64 if isinstance(target, Tensor) else np.float32, device)
-    assert out.item() == pytest.approx(((X - values) ** 2).mean(), rel=1e-5)
-
-
 # --- Ids
 
 TABLE = np.arange(15.0).reshape(5, 3)
-IDS = [[[0, 3], [3, 3]], np.array([2, 0], np.uint8), np.array(2), Tensor([1, 1])]
-
-
-@pytest.mark.parametrize("ids", [*IDS, np.zeros(0, np.int64)], ids=repr)
-def test_ids_in_every_form(form, device, ids):
-    array = np.asarray(ids.numpy() if isinstance(ids, Tensor) else ids)
-    for given in (ids, Tensor(array, device=device)):
-        weight = Tensor(TABLE, device=device, requires_grad=True)
-        out = F.embedding(given, weight)
-        assert out.device == device
-        np.testing.assert_array_equal(out.numpy(), TABLE[array])
-        g = np.random.default_rng(0).normal(size=out.shape)
-        out.backward(Tensor(g, device=device))
-        expected = np.zeros_like(TABLE)
-        np.add.at(expected, array, g)
-        np.testing.assert_allclose(weight.grad.numpy(), expected, rtol=1e-14, atol=1e-15)
-        vectors = F.one_hot(given, 4)
-        assert (vectors.dtype, vectors.device) == (np.int64, given.device if isinstance(given, Tensor) else "cpu")
-        np.testing.assert_array_equal(vectors.numpy(), np.eye(4)[array])
-        if array.size:
-            np.testing.assert_array_equal(F.one_hot(given).numpy(), np.eye(array.max() + 1)[array])
 
 
 @pytest.mark.parametrize("padding_idx", [2, -3])

@@ -1,65 +1,82 @@
-"""Module: what is found where, in which order, and what moving, freezing and copying do."""
+"""Module: what is found where, in which order, and what moving, freezing, copying and loading do."""
 
 import copy
+import re
 
 import numpy as np
+import pytest
 
 import minigrad
 from minigrad import Tensor, nn, optim
 
-from tests.minigrad.nn.model import BLOCK, NAMES, Block, Model
+from tests.minigrad.nn.model import BLOCK, NAMES, STATE, Block, Model
+from tests.minigrad.ops.row import every_fact
+
+IDS = np.array([[0, 4], [2, 2]])
+
+
+def names(pairs):
+    return [name for name, _ in pairs]
+
 
 # --- What is found
 
 
-def test_parameters_and_buffers_a_shared_one_once():
-    model, block = Model(), Block()
-    assert [name for name, _ in model.named_parameters()] == NAMES
-    assert len({id(p) for p in model.parameters()}) == len(list(model.parameters())) == len(NAMES)
-    with_duplicates = dict(model.named_parameters(remove_duplicate=False))
-    assert list(with_duplicates) == [*NAMES, "out.weight"]
-    assert with_duplicates["out.weight"] is with_duplicates["embedding.weight"]
-    assert model.num_parameters() == 5 * 3 + 2 * (3 * 3 + 3 + 3)
-    assert [name for name, _ in block.named_parameters()] == BLOCK
-    block.scale = None
-    block.linear = nn.Linear(3, 1, bias=False)
-    assert [name for name, _ in block.named_parameters()] == ["linear.weight"]
-    assert [name for name, _ in model.named_buffers()] == ["count", "table", "blocks.0.offset", "blocks.1.offset"]
-    model.later = minigrad.ones((2,))
-    assert "later" in dict(model.named_buffers())
+class Forgetful(nn.Module):
+    def __init__(self):  # without super().__init__()
+        self.part = nn.Linear(2, 1)
+        self.register_buffer("table", minigrad.ones((2,)))
 
 
-def test_modules_parents_first_and_one_in_two_places_once():
-    model = Model()
-    names = [name for name, _ in model.named_modules()]
-    assert names[:5] == ["", "embedding", "blocks", "blocks.0", "blocks.0.linear"]
-    assert [name for name, _ in model.named_children()] == ["embedding", "blocks", "out"]
-    assert len(list(model.modules())) == len(names) == 10
-    shared = nn.Linear(2, 2)
-    model = nn.Sequential(shared, nn.ReLU(), shared)
-    assert [name for name, _ in model.named_modules()] == ["", "0", "1"]
-    assert [name for name, _ in model.named_modules(remove_duplicate=False)] == ["", "0", "1", "2"]
-    assert model.num_parameters() == 6
-    assert list(model.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+def changed(module, **attributes):
+    for name, value in attributes.items():
+        setattr(module, name, value)
+    return module
 
 
-def test_forgetting_super_init_does_no_harm():
-    class Forgetful(nn.Module):
-        def __init__(self):
-            self.part = nn.Linear(2, 1)
-            self.register_buffer("table", minigrad.ones((2,)))
-
-    assert list(Forgetful().state_dict()) == ["table", "part.weight", "part.bias"]
-    assert list(nn.Linear(2, 1).named_buffers()) == []
+SHARED, THREE = nn.Linear(2, 2), [nn.Linear(1, 2), nn.ReLU(), nn.GELU()]
+FACTS = {**globals(), "re": re, "BLOCK": BLOCK, "STATE": STATE, "Block": Block, "model": Model(),
+         "twice": nn.Sequential(SHARED, nn.ReLU(), SHARED),
+         "modules": nn.ModuleList(THREE[:2]).append(THREE[2])}
 
 
-def test_a_buffer_may_be_assigned_and_is_not_learnt():
-    block = Block()
-    block.offset = minigrad.zeros((3,))
-    assert dict(block.named_buffers())["offset"] is block.offset
-    block.offset = nn.Parameter(np.zeros(3, np.float32))
-    assert [name for name, _ in block.named_parameters()] == BLOCK
-    block.parts = ["anything but modules"]
+@every_fact("""
+    names(model.named_parameters()) == NAMES
+    [p.size for p in model.parameters()] == [p.size for _, p in model.named_parameters()]
+    names(model.named_parameters(remove_duplicate=False)) == [*NAMES, "out.weight"]
+    dict(model.named_parameters(remove_duplicate=False))["out.weight"] is model.embedding.weight
+    model.num_parameters() == 5 * 3 + 2 * (3 * 3 + 3 + 3)
+    names(model.named_buffers()) == ["count", "table", "blocks.0.offset", "blocks.1.offset"]
+    names(model.named_modules())[:5] == ["", "embedding", "blocks", "blocks.0", "blocks.0.linear"]
+    len(list(model.modules())) == len(names(model.named_modules())) == 10
+    names(model.named_children()) == ["embedding", "blocks", "out"]
+    list(model.state_dict()) == STATE
+    not any(tensor.requires_grad for tensor in model.state_dict().values())
+    model.state_dict()["out.weight"].data is model.state_dict()["embedding.weight"].data is model.out.weight.data
+    names(twice.named_modules()) == ["", "0", "1"]
+    names(twice.named_modules(remove_duplicate=False)) == ["", "0", "1", "2"]
+    twice.num_parameters() == 6
+    list(twice.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    list(Forgetful().state_dict()) == ["table", "part.weight", "part.bias"]
+    names(SHARED.named_buffers()) == []
+    names(changed(Block(), scale=None, linear=nn.Linear(3, 1, bias=False)).named_parameters()) == ["linear.weight"]
+    "later" in names(changed(Model(), later=minigrad.ones((2,))).named_buffers())
+    changed(Block(), offset=minigrad.zeros((3,))).state_dict()["offset"].tolist() == [0, 0, 0]
+    names(changed(Block(), offset=nn.Parameter(np.zeros(3, np.float32))).named_parameters()) == BLOCK
+    changed(Block(), parts=["anything but modules"]).parts == ["anything but modules"]
+    (len(modules), list(modules)) == (3, THREE)
+    [modules[0], modules[-1], modules[-3]] == [THREE[0], THREE[2], THREE[0]]
+    isinstance(modules[1:], nn.ModuleList) and list(modules[1:]) == THREE[1:]
+    isinstance(twice[:2], nn.Sequential) and list(twice[:2]) == [SHARED, twice[1]]
+    names(modules.named_children()) == ["0", "1", "2"]
+    nn.Sequential()(model) is model
+    not nn.Parameter(np.ones(2), requires_grad=False).requires_grad
+    type(model.out.weight * 2.0) is type(model.out.weight.detach()) is Tensor
+    re.findall(r"\\(([\\d-]+)\\): ", repr(nn.Sequential(*THREE, *THREE[2:]))) == ["0", "1", "2-3"]
+""")
+def test_what_is_found_and_in_which_order(fact):
+    """A shared part once, parents first; a repr joins children that are alike and no others."""
+    assert eval(fact, FACTS)  # noqa: S307 - of our own writing
 
 
 # --- Modes and gradients
@@ -86,57 +103,43 @@ def test_a_block_of_evaluation_covers_every_module_and_changes_none():
     with nn.evaluating():
         copied = copy.deepcopy(model)
         for one in (model, copied, copy.copy(model)):
-            np.testing.assert_array_equal(one(x).numpy(), x.numpy() + 22)
+            assert set(one(x).tolist()) == {23.0}
         model.train()
         assert not model.training
     assert all(module.training for one in (model, copied) for module in one.modules())
-    assert len(set(model(x).numpy())) > 1
-    copied.eval()
-    assert copied(x).numpy().tolist() == [23.0] * 100
+    assert len(set(model(x).tolist())) > 1
+    assert set(copied.eval()(x).tolist()) == {23.0}
 
 
 def test_zero_grad_and_freezing():
     model = Model().eval()
     assert model.blocks[1].requires_grad_(False) is model.blocks[1]
-    model(np.array([[0, 1]])).sum().backward()
+    model(IDS).sum().backward()
     with_gradient = [name for name, p in model.named_parameters() if p.grad is not None]
     assert with_gradient == [name for name in NAMES if not name.startswith("blocks.1")]
     model.zero_grad()
     assert all(p.grad is None for p in model.parameters())
     model.requires_grad_()
     assert all(p.requires_grad for p in model.parameters())
-    assert not nn.Parameter(np.ones(2), requires_grad=False).requires_grad
-    assert type(model.out.weight * 2.0) is type(model.out.weight.detach()) is Tensor
 
 
-# --- Moving and copying
+# --- Moving, copying, loading
 
 
 def test_to_keeps_every_parameter(gpu):
     model = Model().eval()
-    ids = np.array([[0, 4], [2, 2]])
-    expected = model(ids).numpy()
-    model(ids).sum().backward()
+    expected = model(IDS).numpy()
+    model(IDS).sum().backward()
     parts = [*model.parameters(), *model.buffers()]
     assert model.to(gpu) is model
     assert all(a is b for a, b in zip([*model.parameters(), *model.buffers()], parts, strict=True))
     assert {t.device for t in parts} == {p.grad.device for p in model.parameters()} == {gpu}
     assert model.out.weight is model.embedding.weight
-    out = model(Tensor(ids, device=gpu))
-    assert out.device == gpu
-    np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5)
-    model.to("cpu")
-    np.testing.assert_array_equal(model(ids).numpy(), expected)
-
-
-def test_to_dtype_leaves_integers():
-    model = Model().eval()
-    model(np.array([[1]])).sum().backward()
-    model.to(dtype="float64")
+    np.testing.assert_allclose(model(Tensor(IDS, device=gpu)).numpy(), expected, rtol=1e-5)
+    model.to("cpu", "float64")
     assert {t.dtype for p in model.parameters() for t in (p, p.grad)} == {np.dtype("float64")}
-    assert model.table.dtype == np.float64
-    assert model.count.dtype == np.int64
-    assert model(np.array([[1]])).dtype == np.float64
+    assert (model.table.dtype, model.count.dtype) == (np.float64, np.int64)
+    np.testing.assert_allclose(model(IDS).numpy(), expected, rtol=1e-5)
 
 
 def test_deepcopy_is_independent_and_keeps_ties():
@@ -145,44 +148,69 @@ def test_deepcopy_is_independent_and_keeps_ties():
     assert repr(twin) == repr(model)
     assert twin.out.weight is twin.embedding.weight
     assert type(twin.out.weight) is nn.Parameter
-    ids, before = np.array([[1, 2]]), model(np.array([[1, 2]])).numpy().copy()
-    np.testing.assert_array_equal(twin(ids).numpy(), before)
+    before = model(IDS).numpy().copy()
+    np.testing.assert_array_equal(twin(IDS).numpy(), before)
     optimizer = optim.SGD(twin.parameters(), lr=1.0)
-    twin(ids).sum().backward()
+    twin(IDS).sum().backward()
     optimizer.step()
-    np.testing.assert_array_equal(model(ids).numpy(), before)
+    np.testing.assert_array_equal(model(IDS).numpy(), before)
     assert all(p.grad is None for p in model.parameters())
-    assert np.abs(twin(ids).numpy() - before).max() > 0.1
+    assert np.abs(twin(IDS).numpy() - before).max() > 0.1
 
 
-def test_a_repr_joins_children_that_are_alike_and_no_others():
-    lines = repr(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.ReLU())).splitlines()[1:-1]
-    assert [line.split(": ")[0].strip() for line in lines] == ["(0)", "(1-2)"]
+def as_arrays(state):
+    return {name: tensor.numpy().copy() for name, tensor in state.items()}
 
 
-# --- ModuleList and Sequential
+def assert_same(state, arrays):
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(state[name].numpy(), array)
 
 
-def test_a_module_list_reads_like_a_list():
-    a, b, c = nn.Linear(1, 2), nn.ReLU(), nn.GELU()
-    modules = nn.ModuleList([a, b])
-    assert modules.append(c) is modules
-    assert len(modules) == 3
-    assert list(modules) == [a, b, c]
-    assert [modules[0], modules[-1], modules[-3]] == [a, c, a]
-    assert isinstance(modules[1:], nn.ModuleList)
-    assert list(modules[1:]) == [b, c]
-    modules[1] = a
-    assert list(modules) == [a, a, c]
-    assert [name for name, _ in modules.named_children()] == ["0", "1", "2"]
+def test_load_state_dict_in_place(device):
+    source, target = Model(), Model().to(device)
+    parameters, arrays = list(target.parameters()), as_arrays(source.state_dict())
+    memory, loss = [p.data for p in parameters], (parameters[1] * parameters[1]).sum()
+    assert target.load_state_dict(arrays) == ([], [])
+    assert all(p.data is m for p, m in zip(parameters, memory, strict=True))
+    assert_same(target.state_dict(), arrays)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        loss.backward()
+    assert target.load_state_dict(source.state_dict()) == ([], [])
 
 
-def test_sequential_composes():
+def test_not_strict():
+    model, state = Model(), as_arrays(Model().state_dict())
+    left_out = state.pop("blocks.0.scale")
+    keys = model.load_state_dict({**state, "more": left_out}, strict=False)
+    assert keys == (["blocks.0.scale"], ["more"])
+    assert_same(model.state_dict(), state)
+
+
+WRONG = [  # what takes the place of a value (None: nothing), and what is said of it
+    ("blocks.1.scale", None, "missing: blocks.1.scale"),
+    ("a.b", np.ones(1), "unexpected: a.b"),
+    ("blocks.0.scale", np.ones((3, 1), np.float32), "blocks.0.scale: shape (3, 1) given, (3,) needed"),
+    ("blocks.0.linear.bias", np.ones(3), "blocks.0.linear.bias: dtype float64 given, float32 needed"),
+    ("out.weight", np.ones((5, 3), np.float32), "out.weight: differs from embedding.weight"),
+]
+
+
+def test_a_state_that_does_not_fit_changes_nothing():
+    """All its problems are listed."""
+    model, state = Model(), as_arrays(Model().state_dict())
+    before = as_arrays(model.state_dict())
+    state |= {name: value for name, value, _ in WRONG}
+    with pytest.raises(ValueError, match=r"^Model.load_state_dict: ") as caught:
+        model.load_state_dict({name: value for name, value in state.items() if value is not None})
+    assert all(said in str(caught.value) for _, _, said in WRONG)
+    assert_same(model.state_dict(), before)
+
+
+def test_containers_run_and_change():
     first, second = nn.Linear(3, 2), nn.Linear(2, 1)
-    model = nn.Sequential(first, nn.ReLU(), second)
-    x = Tensor(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
+    model, x = nn.Sequential(first, nn.ReLU(), second), Tensor(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
     np.testing.assert_array_equal(model(x).numpy(), second(nn.ReLU()(first(x))).numpy())
-    assert isinstance(model[:2], nn.Sequential)
-    np.testing.assert_array_equal(model[:1](x).numpy(), first(x).numpy())
-    assert nn.Sequential()(x) is x
-    assert list(model.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    modules = nn.ModuleList([first, second])
+    modules[1] = first
+    assert list(modules) == [first, first]

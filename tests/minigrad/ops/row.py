@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.special
 
 from minigrad import Tensor, ops
@@ -78,8 +79,23 @@ def table(text: str, names: dict[str, Any] | None = None) -> list[tuple[Any, ...
     A cell ends with two spaces.
     """
     names = {**vars(math), **(names or {})}
-    found = [re.split(r" {2,}", line.strip()) for line in text.strip().splitlines()]
+    found = [re.split(r" {2,}", line) for line in lines(text)]
     return [(first, *(eval(f"({cell})", names) for cell in cells)) for first, *cells in found]  # noqa: S307 - of our own
+
+
+def lines(text: str) -> list[str]:
+    """The lines of a text."""
+    return [line.strip() for line in text.strip().splitlines()]
+
+
+def every_fact(text: str) -> Any:
+    """Run a test for each line of a text: an expression, `fact`, that is true."""
+    return pytest.mark.parametrize("fact", lines(text))
+
+
+def leaf(values: Any, device: str = "cpu", dtype: Any = np.float64) -> Tensor:
+    """A tensor that requires gradients."""
+    return Tensor(np.array(values, dtype), device=device, requires_grad=True)
 
 
 def host(tensor: Tensor) -> Array:

@@ -35,15 +35,18 @@ def test_every_op_has_a_row():
 def test_values(row):
     """They are NumPy's, in memory of their own, and the inputs stay as they were."""
     tensors = row.tensors()
-    out = row.op(*tensors)
-    expected = np.asarray(row.reference(*row.arrays))
-    assert out.shape == expected.shape
-    assert out.dtype == (np.float64 if row.out_dtype is None else row.out_dtype)
-    assert out.requires_grad == row.differentiable
-    np.testing.assert_allclose(host(out), expected, **RTOL)
+    out = check_values(row, tensors)
     for tensor, array in zip(tensors, row.arrays, strict=True):
         np.testing.assert_array_equal(host(tensor), array)
     assert row.view or not any(np.shares_memory(out.data, tensor.data) for tensor in tensors)
+
+
+def check_values(row, tensors):
+    out, expected = row.op(*tensors), np.asarray(row.reference(*row.arrays))
+    dtype = np.float64 if row.out_dtype is None else row.out_dtype
+    assert (out.shape, out.dtype, out.requires_grad) == (expected.shape, dtype, row.differentiable)
+    np.testing.assert_allclose(host(out), expected, **RTOL)
+    return out
 
 
 @every_differentiable_row
@@ -70,12 +73,7 @@ def both_orders(row, device):
 @every_row
 def test_on_a_gpu_that_is_the_current_one_or_not(row, gpu):
     """Every array is made where the operands are; values and gradients of both orders are those of the host."""
-    tensors = row.tensors(gpu)
-    out = row.op(*tensors)
-    expected = np.asarray(row.reference(*row.arrays))
-    assert (out.shape, out.requires_grad) == (expected.shape, row.differentiable)
-    assert out.dtype == (np.float64 if row.out_dtype is None else row.out_dtype)
-    np.testing.assert_allclose(host(out), expected, **RTOL)
+    out = check_values(row, row.tensors(gpu))
     if not row.differentiable:
         assert out.device == gpu
         return

@@ -45,22 +45,6 @@ def test_an_index_whose_dtype_cannot_count_the_rows():
     np.testing.assert_array_equal(x.grad.numpy()[[0, 1, 199], 0], [1, 0, 2])
 
 
-def forms(indices, device):
-    """Indices as an array, a list, and a tensor here or there."""
-    return indices, indices.tolist(), Tensor(indices, device=device), Tensor(indices)
-
-
-def test_indices_may_be_tensors_arrays_or_lists(device):
-    x = Tensor(normal(4, 3), device=device)
-    for dtype in (np.int64, np.uint8):
-        rows, along = np.array([3, 1], dtype), np.array([[3, 0, 3], [1, 1, 1]], dtype)
-        for form in forms(rows, device):
-            np.testing.assert_array_equal(host(x[form]), host(x)[rows])
-            np.testing.assert_array_equal(host(mg.take(x, form, axis=0)), host(x)[rows])
-        for form in forms(along, device):
-            np.testing.assert_array_equal(host(mg.gather(x, 0, form)), host(x)[along, [0, 1, 2]])
-
-
 def test_iteration_and_unpacking():
     x = Tensor([[1.0, 2], [3, 4]], requires_grad=True)
     first, second = x

@@ -14,6 +14,7 @@ from tests.minigrad.ops.row import Row, function, host, table
 from tests.minigrad.ops.rows import ELEMENTWISE, ROWS
 
 INF, NAN = math.inf, math.nan
+NAMES = {**vars(mg.functional), **vars(mg.ops)}
 DIFFERENTIABLE = [row for row in ROWS if row.differentiable]
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's own, and about the same values
@@ -129,15 +130,22 @@ def gradient_of(f, x, recorded=False):
     return out, mg.grad(out, x, Tensor(g, device=x.device), create_graph=recorded)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
-@pytest.mark.parametrize(("f", "values", "expected", "gradient"), table(FORMS))
-def test_closed_forms(f, values, expected, gradient, dtype, device):
+def check_closed_form(f, values, expected, gradient, dtype, device, **digits):
     x = Tensor(np.array(values, dtype), device=device, requires_grad=True)
     for recorded in (False, True):
-        out, found = gradient_of(function(f), x, recorded)
-        assert out.dtype == found.dtype == dtype
-        np.testing.assert_allclose(host(out), expected, rtol=4 * np.finfo(dtype).eps)
-        np.testing.assert_allclose(host(found), gradient, rtol=4 * np.finfo(dtype).eps)
+        out, found = gradient_of(function(f, NAMES), x, recorded)
+        assert (out.shape, out.dtype, found.dtype) == (np.shape(expected), dtype, dtype)
+        np.testing.assert_allclose(host(out), expected, **digits)
+        np.testing.assert_allclose(host(found), gradient, **digits)
+
+
+every_float = pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+
+
+@every_float
+@pytest.mark.parametrize(("f", "values", "expected", "gradient"), table(FORMS))
+def test_closed_forms(f, values, expected, gradient, dtype, device):
+    check_closed_form(f, values, expected, gradient, dtype, device, rtol=4 * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(("f", "values", "expected"), table("""
@@ -149,11 +157,14 @@ def test_closed_forms(f, values, expected, gradient, dtype, device):
     relu(x) * x         [nan, -1, 2]            [2, 0, 32]
     norm(x)             [0, 0, 0]               [0, 0, 0]
     std(x)              [2, 2, 2]               [0, 0, 0]
+    softmax(x) * x      3                       0
+    log_softmax(x) * x  3                       0
 """))
 def test_second_derivatives(f, values, expected, device):
     x = Tensor(np.array(values, float), device=device, requires_grad=True)
-    _, first = gradient_of(function(f), x, recorded=True)
-    np.testing.assert_allclose(host(mg.grad(first, x, Tensor(np.array(G), device=device))), expected, rtol=1e-12)
+    _, first = gradient_of(function(f, NAMES), x, recorded=True)
+    second = mg.grad(first, x, Tensor(np.resize(G, x.shape), device=device))
+    np.testing.assert_allclose(host(second), expected, rtol=1e-12)
 
 
 # f, a place, and the values of f, f', f'', f''' there

@@ -6,13 +6,15 @@ import pytest
 from minigrad import Tensor, optim
 from minigrad.device import to_numpy
 
-ALL = {
-    "SGD": lambda params: optim.SGD(params, lr=0.1, weight_decay=0.01),
-    "SGD with momentum": lambda params: optim.SGD(params, lr=0.1, momentum=0.9),
-    "Adam": lambda params: optim.Adam(params, lr=0.1, weight_decay=0.01),
-    "AdamW": lambda params: optim.AdamW(params, lr=0.1),
-}
-every_optimizer = pytest.mark.parametrize("make", ALL.values(), ids=ALL)
+from tests.minigrad.ops.row import function, lines
+
+ALL = lines("""
+    SGD(x, lr=0.1, weight_decay=0.01)
+    SGD(x, lr=0.1, momentum=0.9)
+    Adam(x, lr=0.1, weight_decay=0.01)
+    AdamW(x, lr=0.1)
+""")
+every_optimizer = pytest.mark.parametrize("make", [function(call, vars(optim)) for call in ALL], ids=ALL)
 SHAPES = [(3, 4), (4,), (), (90, 100)]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from minigrad import DeviceError, Tensor, optim
 
-from tests.minigrad.optim.optimizers import ALL, bits, every_optimizer, make_params, run, set_gradients
+from tests.minigrad.optim.optimizers import bits, every_optimizer, make_params, run, set_gradients
 
 # --- The scale
 
@@ -42,7 +42,7 @@ def test_it_grows_after_an_interval_and_backs_off(gpu, interval):
 def test_state_goes_round(gpu, interval):
     """Through JSON, in the middle of an interval, to a run that goes on bit for bit."""
     interval(3)
-    *_, scaler = run(ALL["Adam"], gpu, overflows=(1,), steps=6, scaler=optim.GradScaler(2.0**10))
+    *_, scaler = run(optim.Adam, gpu, overflows=(1,), steps=6, scaler=optim.GradScaler(2.0**10))
     saved = json.loads(json.dumps(scaler.state_dict()))
     assert saved == {"scale": 2.0**10 / 2 * 2, "_growth_tracker": 2}
     restored = optim.GradScaler()

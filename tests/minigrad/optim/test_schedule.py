@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from minigrad import Tensor, optim
-from minigrad.optim import CosineLR, LambdaLR
+from minigrad.optim import LambdaLR
+
+from tests.minigrad.ops.row import function, table
 
 RATE = 0.25
 
 
-def make(*learning_rates, params_each=1):
-    groups = [{"params": [Tensor(np.ones(2), requires_grad=True) for _ in range(params_each)], "lr": lr}
-              for lr in learning_rates or (RATE,)]
-    return optim.SGD(groups, lr=1.0)
+def make(lr=RATE):
+    return optim.SGD([{"params": [Tensor(np.ones(2), requires_grad=True)], "lr": lr}], lr=1.0)
 
 
 def rates(optimizer, scheduler, updates):
@@ -36,17 +36,17 @@ def cosine(n, warmup, total, least=0):
     return n / warmup if n <= warmup else least + (1 - least) * decay
 
 
-TABLE = {
-    "lambda": (lambda o: LambdaLR(o, lambda step: 0.5**step), lambda n: 0.5 ** (n - 1)),
-    "cosine": (lambda o: CosineLR(o, 4, 12), lambda n: cosine(n, 4, 12)),
-    "cosine, least": (lambda o: CosineLR(o, 3, 9, 0.1), lambda n: cosine(n, 3, 9, 0.1)),
-}
+TABLE = table("""
+    LambdaLR(x, lambda step: 0.5**step)     lambda n: 0.5 ** (n - 1)
+    CosineLR(x, 4, 12)                      lambda n: cosine(n, 4, 12)
+    CosineLR(x, 3, 9, 0.1)                  lambda n: cosine(n, 3, 9, 0.1)
+""", {"cosine": cosine})
 
 
-@pytest.mark.parametrize(("schedule", "closed_form"), TABLE.values(), ids=TABLE)
-def test_the_rate_of_every_update(schedule, closed_form):
+@pytest.mark.parametrize(("call", "closed_form"), TABLE)
+def test_the_rate_of_every_update(call, closed_form):
     """Also of those that a resumed schedule sets."""
-    optimizer, again = make(), make()
+    optimizer, again, schedule = make(), make(), function(call, vars(optim))
     scheduler, resumed = schedule(optimizer), schedule(again)
     used = rates(optimizer, scheduler, 7)
     groups, state = json.loads(json.dumps([optimizer.state_dict()["param_groups"], scheduler.state_dict()]))
