@@ -8,7 +8,6 @@ import numpy as np
 
 from tests.transformer.tiny import tiny_model
 from transformer.data import WordTokenizer
-from transformer.explore.data import Snapshot
 from transformer.explore.trace import Trace
 from transformer.explore.translation import explain
 from transformer.translator import Translator
@@ -19,7 +18,6 @@ SOURCES, TARGETS = ["a b c d", "g f e d"], ["e f g", "c b a"]
 SELF, CAUSAL = "encoder.layers.0.self_attention", "decoder.layers.0.self_attention"
 CROSS = "decoder.layers.0.cross_attention"
 WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_model`
-STEPS = [100, 200, 300, 400, 600, 900]
 
 
 @dataclass
@@ -31,20 +29,9 @@ class Made:
     checks: dict[str, Any]
 
 
-def history_of(traced):
-    """Checkpoints that never were: their numbers need only be told apart."""
-    rng = np.random.default_rng(5)
-
-    def drawn():
-        return {name: rng.random(traced[name].scores.shape).astype(np.float32) for name in traced.names}
-
-    return [Snapshot(step, drawn(), drawn()) for step in STEPS]
-
-
 def make_page(path):
-    """The page of a small model, with differences by the engine and with a history."""
+    """The page of a small model, with differences by the engine."""
     explanation = live_explanation(tiny_model(), SOURCES, TARGETS, measure=True)
-    explanation.history = history_of(explanation.trace)
     path.write_text(explanation.page(opens=CROSS), encoding="utf-8")
     return Made(path, explanation.trace, {name: explanation.checks(name) for name in explanation.names})
 

@@ -12,7 +12,7 @@ from transformer.training.recipes import RECIPES, model_config
 from transformer.translator import Translator
 
 DEMO = RECIPES["dates"]  # what make demo trains
-PANELS = ["step", "softmax", "checks", "steps", "heads", "flow", "history"]
+PANELS = ["step", "softmax", "checks", "steps", "heads", "flow"]
 SIZES = [(1440, 900), (1280, 720), (1024, 768), (390, 844)]
 
 

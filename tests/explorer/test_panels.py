@@ -9,12 +9,9 @@ from tests.explorer.pages import (
     CAUSAL,
     CROSS,
     SELF,
-    STEPS,
     assert_equal,
     bars,
     data_of,
-    grid,
-    history_of,
     holds,
     numbers,
     show,
@@ -106,7 +103,6 @@ def test_the_flow_is_that_of_numpy(opened, made, attention):
     arrived = (step.gradient("key_input") + step.gradient("value_input")).numpy()[1]
     assert_equal(bars(opened, "arrived"), np.linalg.norm(arrived, axis=-1))
     assert_equal(opened.evaluate("flowOf(currentView().result.heads).both.toNested()"), np.linalg.norm(sent, axis=-1))
-    assert holds(opened, "flow") == "true"
 
 
 def test_choosing_a_head(opened, made):
@@ -122,17 +118,3 @@ def test_choosing_a_head(opened, made):
     assert opened.evaluate("explorer.state.head") == 1
     opened.click("[data-head='0'] canvas")
     assert opened.evaluate("explorer.state.head") == 0
-
-
-def test_the_history_shows_the_checkpoints(opened, made):
-    show(opened, panel="history", place=CROSS, item=1, head=1)
-    snapshots = history_of(made.trace)
-    gradients = [snapshot.gradients[CROSS][1, 1].astype(float) for snapshot in snapshots]
-    assert_equal(bars(opened, "‖dS‖"), [np.linalg.norm(gradient) for gradient in gradients])
-    opened.focus("[data-key='history:slider']")
-    opened.keyboard.press("Home")
-    for step, snapshot in zip(STEPS, snapshots, strict=True):
-        assert opened.inner_text("#panel output") == f"step {step}"
-        assert np.array_equal(grid(opened, f"#panel [data-name='A at step {step}']"), snapshot.weights[CROSS][1, 1])
-        assert np.array_equal(grid(opened, f"#panel [data-name='dS at step {step}']"), snapshot.gradients[CROSS][1, 1])
-        opened.keyboard.press("ArrowRight")  # the slider keeps the focus

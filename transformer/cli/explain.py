@@ -58,7 +58,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
 
     SOURCE is a text. TARGET is the translation whose loss is explained; by default, it is the model's own translation,
     of which a trained model is so sure that hardly any gradient flows: a wrong TARGET has one. Everything is computed
-    in float64, and finite differences of the loss check every gradient. The checkpoints of the run give the history.
+    in float64, and finite differences of the loss check every gradient.
 
     \b
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03
@@ -81,7 +81,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     tell_unknown(translator, {"SOURCE": source, "TARGET": target} | {
         f"--also {number}": other for number, other in enumerate(also, start=1)})
     with mistakes():
-        explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)], html and folder)
+        explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)])
         if text:
             width = shutil.get_terminal_size((120, 24)).columns
             click.echo(explanation.text(attention, 0, head or 0, step, width))
