@@ -12,9 +12,11 @@ from tests.explorer.pages import (
     assert_equal,
     bars,
     data_of,
+    grid,
     holds,
     numbers,
     show,
+    state,
 )
 
 
@@ -105,16 +107,23 @@ def test_the_flow_is_that_of_numpy(opened, made, attention):
     assert_equal(opened.evaluate("flowOf(currentView().result.heads).both.toNested()"), np.linalg.norm(sent, axis=-1))
 
 
-def test_choosing_a_head(opened, made):
-    step = made.trace[SELF]
-    show(opened, panel="heads", place=SELF, item=0, head=0)
-    a = step.weights.numpy()[0]
-    assert_equal(numbers(opened, "figcaption [data-value]"), np.exp(-(a * np.log(a)).sum(axis=-1)).mean(axis=-1))
-    opened.check("[data-key='heads-symbol:dS']", force=True)
-    sizes = [np.linalg.norm(step.head(0, head).gradients["S"]) for head in range(2)]
-    assert_equal(numbers(opened, "figcaption [data-value]"), sizes)
-    opened.focus("[data-key='heads:1']")
+def test_the_overview_of_all_heads_leads_into_each(opened, made):
+    show(opened, panel="heads", place="output", item=0)
+    attentions = [SELF, CAUSAL, CROSS]
+    for symbol, measure in (("A", effective_keys), ("dS", np.linalg.norm)):
+        opened.check(f"[data-key='heads-symbol:{symbol}']", force=True)
+        heads = [made.trace[name].head(0, head) for name in attentions for head in range(2)]
+        expected = [measure(head.gradients["S"] if symbol == "dS" else head.values["A"]) for head in heads]
+        assert_equal(numbers(opened, ".small-head [data-value]"), expected)
+    opened.locator(f"[data-key='heads:{CAUSAL}:1']").hover()
+    assert_equal(grid(opened, "#panel .grid"), made.trace[CAUSAL].head(0, 1).gradients["S"])
+    opened.focus(f"[data-key='heads:{CROSS}:1']")
     opened.keyboard.press("Enter")
-    assert opened.evaluate("explorer.state.head") == 1
-    opened.click("[data-head='0'] canvas")
-    assert opened.evaluate("explorer.state.head") == 0
+    assert state(opened, "place", "head", "symbol", "panel") == [CROSS, 1, "dS", "heads"]
+    opened.click(f"[data-key='heads:{SELF}:0'] canvas")
+    assert state(opened, "place", "head", "symbol") == [SELF, 0, "dS"]
+
+
+def effective_keys(weights):
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.exp(-(weights * logs).sum(axis=-1)).mean()

@@ -10,7 +10,7 @@ from transformer.translator import Translator
 
 HOSTILE = ["<img/src=http://127.0.0.1:9/onerror=ran=1>", "<script>ran=1</script>", "javascript:ran=1",
            "\"onfocus=\"ran=1\"autofocus/x=\"", "</script><script>ran=1</script>"]
-PANELS = ["softmax", "checks", "flow", "heads", "steps"]
+PANELS = ["softmax", "checks", "flow", "heads", "steps", "step"]
 
 
 def test_tokens_are_text_and_nothing_else(open_page, tmp_path):

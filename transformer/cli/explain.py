@@ -9,11 +9,11 @@ import click
 
 from transformer.cli.command import (
     CHECKPOINT,
+    COUNT,
     DEVICE,
     FILE,
     FLAG,
     NAME,
-    NOT_NEGATIVE,
     OUTPUT,
     STDOUT,
     Command,
@@ -46,7 +46,7 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
           "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
          ("--also", {"multiple": True},
           "Another source in the same batch, with the model's own translation as its target; may be repeated."),
-         ("--head", NOT_NEGATIVE, "For --text: the head, counted from 0.  [default: 0]"),
+         ("--head", COUNT, "For --text: the head, counted from 1.  [default: 1]"),
          ("--step", NAME, "For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]"),
          ("--story stories", {"multiple": True, "type": FILE},
           "For --html: a story of your own (docs/stories.md), with which the page opens; may be repeated."))
@@ -84,7 +84,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)])
         if text:
             width = shutil.get_terminal_size((120, 24)).columns
-            click.echo(explanation.text(attention, 0, head or 0, step, width))
+            click.echo(explanation.text(attention, 0, (head or 1) - 1, step, width))
         if html is not None:
             page = explanation.page(attention, told).encode()
             if html == STDOUT:

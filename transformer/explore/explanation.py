@@ -115,7 +115,7 @@ class Explanation:
 
         Args:
             attention: its dotted name; None: the last cross-attention, or the last of all.
-            item, head: the batch item and the head, counted from 0.
+            item, head: the indices of the batch item and the head.
             step: a symbol such as "dS" (transformer/explore/steps.py), or a label such as "dW_Q"; None: all.
             width: of the terminal, in columns.
 

@@ -43,7 +43,8 @@ def test_the_overview_has_every_step(t, name):
     explained._checks[name] = {"A": [Check(1.0, 1.0 + 1e-9, 1e-9), Check(2.0, 2.0, 0.0)]}
     first, second, *lines = explained.text(name, item=1, head=0).splitlines()
     assert first == "title    loss 1.5"
-    assert second.startswith(f"{name} ({NAMES[name]} attention), item 1, head 0 of 2: ")
+    layer = int(name.split(".")[2]) + 1
+    assert second.startswith(f"{name} ({NAMES[name]} attention of layer {layer}), item 2, head 1 of 2: ")
     rows = [line for line in lines if re.search(r" \d+(×\d+)+ ", line)]
     assert [row[4:].split()[0] for row in rows] == [step.label for step in steps_of(t[name]).values()]
     [row] = [row for row in rows if " dA " in row]

@@ -27,7 +27,7 @@ LETTER, TITLE_LETTER = 0.09, 0.11  # inches: of a letter of a label, and of the 
 def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: Sequence[str],
                    target_tokens: Sequence[str], written_tokens: Sequence[str] | None = None,
                    title: str = "Attention weights") -> Figure:
-    """Attention weights as grey squares, one panel for each head, counted from 0: black is 1.
+    """Attention weights as grey squares, one panel for each head, counted from 1: black is 1.
 
     Rows and columns have the names of transformer/explore/labels.py.
 
@@ -60,8 +60,8 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
     width = max(4.0, columns * (square * len(across) + LETTER * widest + 0.5) + 1.2)
     height = max(2.8, rows * (square * len(down) + LETTER * longest + 0.5) + 0.7)
     with new_figure((width, height)) as figure:
-        panels = [figure.add_subplot(rows, columns, number) for number in range(1, len(heads) + 1)]
-        for number, (axes, head) in enumerate(zip(panels, heads, strict=True)):
+        for number, head in enumerate(heads, start=1):
+            axes = figure.add_subplot(rows, columns, number)
             image = axes.imshow(head, cmap="Greys", vmin=0, vmax=1)
             # A dollar sign begins no formula.
             axes.set_xticks(range(len(across)), across, parse_math=False, rotation=90 if longest > 2 else 0)
@@ -71,5 +71,5 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
         figure.suptitle(textwrap.fill(title, int(width / TITLE_LETTER)), parse_math=False)
         figure.supxlabel("keys: tokens looked at", fontsize=10)
         figure.supylabel("queries" if written_tokens is None else "queries: read → to be written", fontsize=10)
-        figure.colorbar(image, ax=panels, aspect=30, fraction=0.05, pad=0.02, label="weight")
+        figure.colorbar(image, ax=figure.axes, aspect=30, fraction=0.05, pad=0.02, label="weight")
     return figure
