@@ -65,7 +65,7 @@ def focused(page):
 
 def measured(page):
     """The page, which can then be asked what measures.js answers."""
-    if page.evaluate("typeof poorContrast") == "undefined":
+    if page.evaluate("typeof frameFaults") == "undefined":
         script = {"expression": MEASURES.read_text(encoding="utf-8")}  # the page's policy refuses its element
         page.context.new_cdp_session(page).send("Runtime.evaluate", script)
     return page
