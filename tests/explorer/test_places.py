@@ -22,7 +22,7 @@ from tests.transformer.tiny import tiny_model
 from transformer.explore.steps import steps_of
 
 # By place: its tiles, each with the matrix on the stage; and what is wrong there: the sum of the last cell, the numbers
-# as they are written, entries of the sum that are not lit, or a view.
+# as they are written, entries of the sum that are not lit, rows without a name, or a view.
 WALK = """() => JSON.stringify(page.places.map(({path}) => {
   const wrong = [], steps = {};
   setState({place: path, panel: "step"});
@@ -46,6 +46,9 @@ WALK = """() => JSON.stringify(page.places.map(({path}) => {
       && (part.row ?? i) === i && (part.col ?? j) === j);
     const entries = terms.flatMap(({factors}) => factors).filter(({symbol, item}) => symbol && item === undefined);
     if (highlights.length > 0 && !entries.every(lit)) wrong.push([symbol, "an operand is not lit"]);
+    const names = [...document.querySelectorAll("#stage .labels.left > span")].filter((name) => name.offsetHeight > 18);
+    if (names.some(({textContent, title}) => textContent === "" && title !== "")) wrong.push([symbol, "a lost name"]);
+    if (highlights.length > 0 && !document.querySelector(".arrows > path")) wrong.push([symbol, "no arrows"]);
     if (explorer.state.symbol !== symbol) wrong.push([symbol, "is not shown"]);
     const marked = document.querySelector(".tile[aria-current]").dataset.symbol;
     if (marked !== symbol) wrong.push([marked, "is marked for", symbol]);

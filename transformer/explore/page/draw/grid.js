@@ -81,7 +81,7 @@ function heightOfLabels(labels, width) {
 /** The names at a side: all that there is room for, and in any case that of the chosen cell, or of what made it. */
 function labelsBeside(side, given, size) {
   const [labels, sentence, at] = side === "top" ? [given.colLabels, given.tokens.cols, "col"] : [given.rowLabels, given.tokens.rows, "row"];
-  const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find((index) => index >= 0);
+  const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find(Number.isInteger);
   const turned = (text, n) => side === "top" && isTurned(text, n, size);
   const needed = side === "left" ? 1.15 * rem() : Math.max(...labels.map((text, n) => (turned(text, n) ? 1.15 * rem() : widthOf(text))));
   const every = Math.ceil(needed / size);
