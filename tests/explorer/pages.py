@@ -1,8 +1,7 @@
 """Pages for the tests of the explorer, and what those tests do with a page and read of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,7 @@ CROSS = "decoder.layers.0.cross_attention"
 WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_model`
 
 
-@dataclass
-class Made:
+class Made(NamedTuple):
     """A page, the trace that it was made from, and the differences that the engine measured for it."""
 
     path: Path
@@ -40,10 +38,11 @@ def deep_model():
     return tiny_model(num_encoder_layers=2, num_decoder_layers=2)
 
 
-def live_explanation(model, source="a b c", target="d e", measure=False):
+def live_explanation(model, source="a b c", target="d e", measure=False, words=WORDS):
     """Of a small model; with `measure`, with finite differences by the engine, which take long."""
-    explanation = explain(Translator(model, WORDS, WORDS), source, target)
-    explanation.again = explanation.again if measure else None
+    explanation = explain(Translator(model, words, words), source, target)
+    if not measure:
+        explanation.again = None
     return explanation
 
 

@@ -38,26 +38,25 @@ def curve(page, figure, kind):
 
 
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
-def test_a_step_moves_the_model_and_nothing_else(page, rule):
+def test_steps_move_the_model_and_nothing_else_and_there_is_a_way_back(page, rule):
     page.evaluate("(rule) => { stepping.rule = rule; explorer.setState({row: 1}); }", rule)
     before = page.evaluate("[location.hash, JSON.stringify(explorer.state)]")
     press(page, "once")
-    expected = page.evaluate(ALONE, [rule, RATE, 1, None])
-    assert page.evaluate(LOSSES) == expected
-    assert page.evaluate("currentView().run.loss") == expected[1] < expected[0]
-    assert page.inner_text("#loss .loss-number") == page.evaluate("(loss) => formatNumber(loss, 4)", expected[1])
+    press(page, "twenty")
+    losses = page.evaluate(LOSSES)
+    assert losses == page.evaluate(ALONE, [rule, RATE, 21, None])
+    assert page.evaluate("currentView().run.loss") == losses[-1] < losses[0]
+    assert page.inner_text("#loss .loss-number") == page.evaluate("(loss) => formatNumber(loss, 4)", losses[-1])
     assert page.evaluate("[location.hash, JSON.stringify(explorer.state)]") == before
-
-
-def test_there_is_a_way_back(page):
-    for _ in range(2):
-        press(page, "once")
-    trained, once, _ = page.evaluate(LOSSES)
+    heights = curve(page, "loss", "now")
+    share = (heights - heights.min()) / np.ptp(heights)
+    np.testing.assert_allclose(share, (losses - np.min(losses)) / np.ptp(losses), atol=1e-9)
+    assert len(curve(page, "choice", "now")) == 22
     press(page, "undo")
-    assert page.evaluate("currentView().run.loss") == once
+    assert page.evaluate("currentView().run.loss") == losses[-2]
     for button in ("reset", "undo"):  # after which there is nothing to undo
         press(page, button)
-        assert page.evaluate("[currentView().run.loss, session.version]") == [trained, 0]
+        assert page.evaluate("[currentView().run.loss, session.version]") == [losses[0], 0]
 
 
 def test_the_gradient_s_promise_is_minus_eta_times_its_square(page):
@@ -65,16 +64,6 @@ def test_the_gradient_s_promise_is_minus_eta_times_its_square(page):
         .reduce((sum, {data}) => sum + data.reduce((part, g) => part + g * g, 0), 0)""")
     press(page, "once")
     assert page.evaluate("stepping.report.promised") == pytest.approx(-RATE * squares, rel=1e-9)
-
-
-def test_twenty_steps_make_a_curve(page):
-    press(page, "twenty")
-    losses = page.evaluate(LOSSES)
-    assert losses == page.evaluate(ALONE, ["sgd", RATE, 20, None])
-    heights = curve(page, "loss", "now")
-    share = (heights - heights.min()) / np.ptp(heights)
-    np.testing.assert_allclose(share, (losses - np.min(losses)) / np.ptp(losses), atol=1e-9)
-    assert len(curve(page, "choice", "now")) == 21
 
 
 @pytest.mark.parametrize("change", [
