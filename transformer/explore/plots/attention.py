@@ -70,5 +70,5 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
         figure.suptitle(textwrap.fill(title, int(width / TITLE_LETTER)), parse_math=False)
         figure.supxlabel("keys: tokens looked at", fontsize=10)
         figure.supylabel("queries" if written_tokens is None else "queries: read → to be written", fontsize=10)
-        figure.colorbar(image, ax=figure.axes, aspect=30, fraction=0.05, pad=0.02, label="weight")
+        figure.colorbar(image, ax=figure.axes, fraction=0.05, label="weight")
     return figure

@@ -14,7 +14,6 @@
 //     selected: {row, col},          // the chosen cell
 //     onCell(row, col),              // a click, or Enter on the cell under the keyboard's cursor
 //     caption: element or string,    // stands above
-//     bare: true,                    // no colour bar below (small multiples share one)
 //   }) -> a <figure class="grid"> with the matrix as its `matrix`
 //   widthOfNumbers(matrix) -> the pixels that its widest number takes in a cell
 //   widthOfLabels(labels)  -> those of the widest name beside a row
@@ -26,7 +25,7 @@ const LONGEST_LABEL = 6.2; // letters' heights that a name may be long before it
 
 function grid(matrix, options) {
   const given = {kind: "value", tokens: {rows: null, cols: null}, mask: null, highlight: [], selected: null, onCell: null,
-    caption: null, bare: false, ...options};
+    caption: null, ...options};
   given.scale ??= given.kind === "weight" ? 1 : extent(matrix);
   given.rowLabels ??= indices(matrix.rows);
   given.colLabels ??= indices(matrix.cols);
@@ -40,7 +39,7 @@ function grid(matrix, options) {
   draw();
   listenToGrid(box, canvas, said, matrix, given, draw);
   const figure = build("figure", {class: "grid", "data-name": given.name}, given.caption && make("figcaption", "grid-caption", given.caption), box);
-  if (!given.bare && matrix.data.length > 1) figure.append(make("div", "grid-foot", legend(given.kind, given.scale)));
+  if (matrix.data.length > 1) figure.append(make("div", "grid-foot", legend(given.kind, given.scale)));
   return Object.assign(figure, {matrix});
 }
 

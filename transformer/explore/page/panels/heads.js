@@ -11,7 +11,7 @@ function renderHeads(container, view) {
   const scale = kind === "weight" ? 1 : Math.max(...rows.flatMap(({heads}) => heads.map((head) => extent(head[symbol]))));
   const count = rows[0].heads.length, side = Math.min(60, Math.floor((container.clientWidth - 6.5 * rem()) / count) - 12);
   const large = build("div"), room = container.clientWidth;
-  const drawn = (one) => ({kind, scale, mask: one.mask, bare: true});
+  const drawn = (one) => ({kind, scale, mask: one.mask});
   const look = (place, h, one) => large.replaceChildren(largeHead(view, place, h, one[symbol], {...drawn(one), room}));
   const small = (place, h, one) => {
     const isChosen = place === view.place && h === view.state.head, {rows: high, cols} = one[symbol], canvas = build("canvas");
