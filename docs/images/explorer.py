@@ -33,7 +33,7 @@ def draw(run: str, folder: Path) -> None:
     """Write the pictures of the run's explorer into the folder, in palettes of 256 colours."""
     with TemporaryDirectory() as scratch, launch() as browser:
         path = Path(scratch) / "page.html"
-        explain(Translator.load(run), SENTENCE, ASKED, folder=run).to_html(path)
+        explain(Translator.load(run), SENTENCE, ASKED).to_html(path)
         problems: list[str] = []
         page = watched_page(browser, path, problems, reduced_motion=True)
         for name, (change, shown) in PICTURES.items():

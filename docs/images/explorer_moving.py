@@ -93,7 +93,7 @@ def draw(run: str, folder: Path) -> None:
     """Write the moving picture of the run's explorer into the folder."""
     with TemporaryDirectory() as scratch, launch() as browser:
         path = Path(scratch) / "page.html"
-        explain(Translator.load(run), SENTENCE, ASKED, folder=run).to_html(path)
+        explain(Translator.load(run), SENTENCE, ASKED).to_html(path)
         save(film(browser, path), folder / "explorer.webp")
 
 

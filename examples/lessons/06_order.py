@@ -160,7 +160,7 @@ figure = Figure(figsize=(9, 6.2), layout="constrained")
 (plain, moved, with_places), (waves, dot, learning) = figure.subplots(2, 3)
 placed = study(X[order] + sinusoid(5, 16), G)["A"]
 for axes, weights, rows, title in [
-        (plain, straight["A"], range(5), "A of head 0"),
+        (plain, straight["A"], range(5), "A of head 1"),
         (moved, swapped["A"], order, "dog and man swapped:\nthe same numbers, moved"),
         (with_places, placed, order, "swapped, with places added:\nother numbers")]:
     axes.imshow(weights[0], cmap="Blues", vmin=0, vmax=1)

@@ -11,7 +11,7 @@
 # ## Split
 #
 # Five tokens of D = 6 features, and H = 2 heads, so each head has d_k = 3. Queries for both heads come from *one*
-# product, X·W_Q. Head 0 takes its first three columns, head 1 the other three. As arrays, the split is a reshape and a
+# product, X·W_Q. Head 1 takes its first three columns, head 2 the other three. As arrays, the split is a reshape and a
 # swap of axes: nothing is computed.
 
 # %% tags=["active-py"]
@@ -46,19 +46,19 @@ attention = MultiHeadAttention(D, H, bias=False).to(dtype="float64")
 X = rng.normal(size=(T, D))
 W_Q, W_K, W_V, W_O = (linear.weight.numpy().T for linear in
                       (attention.query, attention.key, attention.value, attention.output))  # (out, in) → (in, out)
-columns = [slice(0, 3), slice(3, 6)]  # of head 0, of head 1
+columns = [slice(0, 3), slice(3, 6)]  # of head 1, of head 2
 
 split = attention.split_heads(Tensor((X @ W_Q)[None]))  # (1, T, D) → (1, H, T, D/H)
 print("queries", (X @ W_Q).shape, "split into", split.shape)
 for h in range(H):
     own = X @ W_Q[:, columns[h]]
     gap = abs(split.numpy()[0, h] - own).max()
-    print(f"head {h}: X times its columns of W_Q is {own.shape}, and differs by {gap:.0e}")
+    print(f"head {h + 1}: X times its columns of W_Q is {own.shape}, and differs by {gap:.0e}")
 
 # %% [markdown]
 # ## Attend, concatenate, project
 #
-# Each head now does what lesson 3 did, with scores over √d_k = √3. The outputs O₀ and O₁, each 5×3, stand side by side
+# Each head now does what lesson 3 did, with scores over √d_k = √3. The outputs O₁ and O₂, each 5×3, stand side by side
 # in C, which is 5×6 again, and W_O mixes them. The package does the same.
 
 # %%
@@ -75,8 +75,8 @@ print(f"by hand and by the package: {abs(Y - attention(X_tensor, X_tensor, X_ten
 # %% [markdown]
 # ## The same as one sum
 #
-# "Side by side, times W_O" is a product of blocks: the three columns of O₀ meet the first three rows of W_O, those of
-# O₁ the other three. So nothing is really mixed. Each head has its own piece of W_O, and the pieces are *added*:
+# "Side by side, times W_O" is a product of blocks: the three columns of O₁ meet the first three rows of W_O, those of
+# O₂ the other three. So nothing is really mixed. Each head has its own piece of W_O, and the pieces are *added*:
 #
 # $$Y = \sum_h O_h W_{O,h} = \sum_h A_h X \underbrace{W_{V,h} W_{O,h}}_{M_h}$$
 #
@@ -177,7 +177,7 @@ for axes, matrix, title in zip(panels, (*(np.kron(weights[h], M[h].T) for h in r
         axes.axvline(edge - 0.5, color="0.6", linewidth=0.8)
 above.colorbar(drawn, ax=panels, label="entry", extend="both", shrink=0.9)
 panels = below.subplots(1, 3)
-titles = ("one head", "two heads: head 0", "two heads: head 1")
+titles = ("one head", "two heads: head 1", "two heads: head 2")
 for axes, matrix, title in zip(panels, (*learnt[1], *learnt[2]), titles, strict=True):
     drawn = axes.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
     axes.set(title=title, xlabel="key", ylabel="query", xticks=range(LENGTH), yticks=range(LENGTH))
@@ -191,8 +191,8 @@ figure
 # Concatenation and split only move numbers, so their backward only moves them back. Let G = dY.
 #
 # - forward: Y = C·W_O, so here: dC = G·W_Oᵀ.
-# - forward: C = O₀ and O₁ side by side, so here: *cut* dC; dO_h is the columns of head h, which is G·W_O,hᵀ.
-# - forward: Q was cut into Q₀ and Q₁, so here: put dQ₀ and dQ₁ *side by side*, and dW_Q = Xᵀ·dQ.
+# - forward: C = O₁ and O₂ side by side, so here: *cut* dC; dO_h is the columns of head h, which is G·W_O,hᵀ.
+# - forward: Q was cut into Q₁ and Q₂, so here: put dQ₁ and dQ₂ *side by side*, and dW_Q = Xᵀ·dQ.
 # - forward: all heads read the same X, so here: *add* what comes back from each.
 #
 # In between, the heads know nothing of each other. `transformer.trace` shows the engine's own numbers.
@@ -215,22 +215,22 @@ print(f"dX is the sum over heads: {abs(sum(by_head) - X_tensor.grad.numpy()[0]).
 # %% [markdown]
 # ## A question
 #
-# Switch head 1 off: set its three rows of W_O to zero, so that it adds nothing to Y. Which of its weights still receive
+# Switch head 2 off: set its three rows of W_O to zero, so that it adds nothing to Y. Which of its weights still receive
 # a gradient? Will training ever switch it on again? And what if its columns of W_V are zero as well?
 
 # %% [markdown]
 # ## The answer
 #
-# dO₁ = G·W_O,1ᵀ is zero, so nothing passes into the head: W_Q, W_K and W_V get no gradient there. But its rows of W_O
-# do: they get O₁ᵀG, and O₁ is alive. After one update of W_O the gradient flows again. (Layers are sometimes begun like
+# dO₂ = G·W_O,2ᵀ is zero, so nothing passes into the head: W_Q, W_K and W_V get no gradient there. But its rows of W_O
+# do: they get O₂ᵀG, and O₂ is alive. After one update of W_O the gradient flows again. (Layers are sometimes begun like
 # this on purpose: they start by doing nothing.)
 #
-# With W_V zero as well, O₁ is zero, and so is O₁ᵀG: of a product of two zeros neither factor has a slope. That head is
+# With W_V zero as well, O₂ is zero, and so is O₂ᵀG: of a product of two zeros neither factor has a slope. That head is
 # dead for good. Start at most one factor of a product at zero.
 
 # %%
-def gradients_of_head_1() -> dict[str, float]:
-    """The norms of the gradients of head 1's share of each matrix."""
+def gradients_of_head_2() -> dict[str, float]:
+    """The norms of the gradients of head 2's share of each matrix."""
     attention.zero_grad()
     (attention(X_tensor, X_tensor, X_tensor) * Tensor(G[None])).sum().backward()
     share = {name: getattr(attention, name).weight.grad.numpy()[columns[1]] for name in ("query", "key", "value")}
@@ -240,14 +240,14 @@ def gradients_of_head_1() -> dict[str, float]:
 
 def show(state: str) -> None:
     """Print those norms."""
-    print(f"{state:20}", "  ".join(f"d{name} {norm:.3f}" for name, norm in gradients_of_head_1().items()))
+    print(f"{state:20}", "  ".join(f"d{name} {norm:.3f}" for name, norm in gradients_of_head_2().items()))
 
 
 show("as it was")
 attention.output.weight[:, columns[1]] = 0.0
-show("W_O,1 = 0")
+show("W_O,2 = 0")
 optim.SGD([attention.output.weight], lr=0.1).step()
 show("after one update")
 attention.output.weight[:, columns[1]] = 0.0
 attention.value.weight[columns[1]] = 0.0
-show("W_V,1 = 0 as well")
+show("W_V,2 = 0 as well")

@@ -3,7 +3,6 @@
 import os
 import shutil
 from contextlib import contextmanager
-from importlib.util import find_spec
 from urllib.parse import urldefrag
 
 NAMED = "EXPLORER_BROWSER"  # environment: the browser's path, where it is none of the candidates
@@ -33,36 +32,22 @@ class NoBrowserError(Exception):
     """There is no browser here, or none that can be driven; the message says why."""
 
 
-def find_browser():
-    """The path of the browser: the one that the environment names, or the first candidate there is.
-
-    Raises:
-        NoBrowserError: there is none.
-        ValueError: the environment names one, and it is no program.
-    """
-    named = os.environ.get(NAMED)
-    for program in [named] if named else CANDIDATES:
-        if found := shutil.which(program):
-            return found
-    if named:
-        raise ValueError(f"{NAMED}={named} is no program that can be run")
-    raise NoBrowserError("no Chromium or Chrome found")
-
-
 @contextmanager
 def launch():
-    """A headless browser, closed at the end.
+    """A headless browser, the one that the environment names or the first candidate there is; closed at the end.
 
     While it is open, playwright's event loop counts as running in this thread: asyncio.run() is refused there.
 
     Raises:
         NoBrowserError: there is none, or playwright cannot drive it.
     """
-    program = find_browser()
-    if find_spec("playwright") is None:
-        raise NoBrowserError("playwright is not installed (pip install -e '.[test]')")
-    from playwright.sync_api import Error, sync_playwright
-
+    program = os.environ.get(NAMED) or next(filter(None, map(shutil.which, CANDIDATES)), None)
+    if program is None:
+        raise NoBrowserError("no Chromium or Chrome found")
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError as error:
+        raise NoBrowserError("playwright is not installed (pip install -e '.[test]')") from error
     # Only root needs to do without the sandbox, which refuses to run as root.
     sandbox = not hasattr(os, "geteuid") or os.geteuid() != 0
     with sync_playwright() as playwright:
@@ -71,10 +56,8 @@ def launch():
         except Error as error:
             reason = str(error).strip().partition("\n")[0]
             raise NoBrowserError(f"{program} does not start under playwright ({reason})") from error
-        try:
+        with browser:
             yield browser
-        finally:
-            browser.close()
 
 
 def watched_page(browser, path, problems, width=1280, height=800,

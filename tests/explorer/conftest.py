@@ -49,7 +49,6 @@ def open_page(browser):
 RESET = """(first) => {
     Object.assign(trial, {key: null, by: 0.1});
     headsSymbol = "A";
-    historyPlace = null;
     explorer.setState(first);
     document.activeElement.blur();
 }"""
@@ -86,7 +85,7 @@ def share_page(browser, _shared):
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """The page on which most is tested: two heads, two sentences, measured, with a history."""
+    """The page on which most is tested: two heads, two sentences, measured."""
     return make_page(tmp_path_factory.mktemp("explorer") / "page.html")
 
 

@@ -1,14 +1,12 @@
 """Pages for the tests of the explorer, and what those tests do with a page and read of it."""
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tests.transformer.tiny import tiny_model
 from transformer.data import WordTokenizer
-from transformer.explore.data import Snapshot
 from transformer.explore.trace import Trace
 from transformer.explore.translation import explain
 from transformer.translator import Translator
@@ -19,11 +17,9 @@ SOURCES, TARGETS = ["a b c d", "g f e d"], ["e f g", "c b a"]
 SELF, CAUSAL = "encoder.layers.0.self_attention", "decoder.layers.0.self_attention"
 CROSS = "decoder.layers.0.cross_attention"
 WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_model`
-STEPS = [100, 200, 300, 400, 600, 900]
 
 
-@dataclass
-class Made:
+class Made(NamedTuple):
     """A page, the trace that it was made from, and the differences that the engine measured for it."""
 
     path: Path
@@ -31,20 +27,9 @@ class Made:
     checks: dict[str, Any]
 
 
-def history_of(traced):
-    """Checkpoints that never were: their numbers need only be told apart."""
-    rng = np.random.default_rng(5)
-
-    def drawn():
-        return {name: rng.random(traced[name].scores.shape).astype(np.float32) for name in traced.names}
-
-    return [Snapshot(step, drawn(), drawn()) for step in STEPS]
-
-
 def make_page(path):
-    """The page of a small model, with differences by the engine and with a history."""
+    """The page of a small model, with differences by the engine."""
     explanation = live_explanation(tiny_model(), SOURCES, TARGETS, measure=True)
-    explanation.history = history_of(explanation.trace)
     path.write_text(explanation.page(opens=CROSS), encoding="utf-8")
     return Made(path, explanation.trace, {name: explanation.checks(name) for name in explanation.names})
 
@@ -53,10 +38,11 @@ def deep_model():
     return tiny_model(num_encoder_layers=2, num_decoder_layers=2)
 
 
-def live_explanation(model, source="a b c", target="d e", measure=False):
+def live_explanation(model, source="a b c", target="d e", measure=False, words=WORDS):
     """Of a small model; with `measure`, with finite differences by the engine, which take long."""
-    explanation = explain(Translator(model, WORDS, WORDS), source, target)
-    explanation.again = explanation.again if measure else None
+    explanation = explain(Translator(model, words, words), source, target)
+    if not measure:
+        explanation.again = None
     return explanation
 
 
@@ -78,7 +64,7 @@ def focused(page):
 
 def measured(page):
     """The page, which can then be asked what measures.js answers."""
-    if page.evaluate("typeof poorContrast") == "undefined":
+    if page.evaluate("typeof frameFaults") == "undefined":
         script = {"expression": MEASURES.read_text(encoding="utf-8")}  # the page's policy refuses its element
         page.context.new_cdp_session(page).send("Runtime.evaluate", script)
     return page

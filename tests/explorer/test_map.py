@@ -14,19 +14,9 @@ def live(live_page, share_page):
     return share_page(live_page, width=1440, height=900)
 
 
-def place(path):
-    return f"#map [data-place='{path}']"
-
-
-def shares(norms):
-    """Of the largest."""
-    return {path: norm / max(norms.values()) for path, norm in norms.items()}
-
-
-def bars(page, which):
-    """By place the length of its bar, as a share of the longest."""
-    return page.evaluate("""(which) => Object.fromEntries([...document.querySelectorAll(`#map .bar.${which}`)].map(
-        (bar) => [bar.parentNode.dataset.place, Number(bar.getAttribute("height")) / BAR_HEIGHT]))""", which)
+# By place the length of its bar, as a share of the longest.
+BARS = """(which) => Object.fromEntries([...document.querySelectorAll(`#map .bar.${which}`)].map(
+    (bar) => [bar.parentNode.dataset.place, Number(bar.getAttribute("height")) / BAR_HEIGHT]))"""
 
 
 def test_the_bars_are_the_engines_norms(live):
@@ -41,11 +31,12 @@ def test_the_bars_are_the_engines_norms(live):
     outputs["output"] = outputs.pop("projection")
     for which, found in (("value", lambda output: output), ("gradient", lambda output: output.grad)):
         norms = {path: np.linalg.norm(found(output).numpy()) for path, output in outputs.items()}
-        assert bars(live, which) == pytest.approx(shares(norms), rel=1e-9)
+        shares = {path: norm / max(norms.values()) for path, norm in norms.items()}
+        assert live.evaluate(BARS, which) == pytest.approx(shares, rel=1e-9)
 
 
 def test_by_keys_into_a_place_and_out_again(live):
-    live.focus(place("output"))
+    live.focus("#map [data-place='output']")
     for key in ("ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowUp", "End", "Home", "ArrowRight", "ArrowRight"):
         live.keyboard.press(key)
     assert focused(live) == "map:encoder.layers.0.self_attention"
@@ -69,11 +60,6 @@ def test_a_sweep_can_be_paused_stepped_and_slowed(live):
     live.wait_for_function(f"() => {arrived} > 2")
     live.click("[data-key='backward:play']")
     count = live.evaluate(arrived)
-    live.click("[data-key='backward:slow']")
-    live.click("[data-key='backward:on']")
-    assert live.evaluate(arrived) == count + 1
-    live.click("[data-key='backward:back']")
-    live.click("[data-key='backward:back']")
-    assert live.evaluate(arrived) == count - 1
-    assert live.get_attribute("[data-key='backward:slow']", "aria-pressed") == "true"
-    live.click("[data-key='backward:slow']")
+    for button, more in (("slow", 0), ("on", 1), ("back", 0), ("back", -1), ("slow", -1)):
+        live.click(f"[data-key='backward:{button}']")
+        assert live.evaluate(arrived) == count + more

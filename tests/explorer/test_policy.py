@@ -2,23 +2,19 @@
 
 
 from tests.explorer.browser import watched_page
-from tests.explorer.pages import CROSS, show
+from tests.explorer.pages import CROSS, live_explanation, show
 from tests.transformer.tiny import tiny_model
 from transformer.data import WordTokenizer
-from transformer.explore.translation import explain
-from transformer.translator import Translator
 
 HOSTILE = ["<img/src=http://127.0.0.1:9/onerror=ran=1>", "<script>ran=1</script>", "javascript:ran=1",
            "\"onfocus=\"ran=1\"autofocus/x=\"", "</script><script>ran=1</script>"]
-PANELS = ["softmax", "checks", "flow", "heads", "history", "steps"]
+PANELS = ["softmax", "checks", "flow", "heads", "steps", "step"]
 
 
 def test_tokens_are_text_and_nothing_else(open_page, tmp_path):
     words = WordTokenizer.train([" ".join([*HOSTILE, "a", "b"])])
     path = tmp_path / "page.html"
-    explanation = explain(Translator(tiny_model(), words, words), " ".join(HOSTILE), " ".join(HOSTILE[:4]))
-    explanation.again = None
-    path.write_text(explanation.page(opens=CROSS), encoding="utf-8")
+    live_explanation(tiny_model(), " ".join(HOSTILE), " ".join(HOSTILE[:4]), words=words).to_html(path)
     page = open_page(path)
     elements = page.evaluate("document.querySelectorAll('img, script, [onfocus], [autofocus]').length")
     for symbol, panel in zip(["A", "dV", "dX"] * 2, PANELS, strict=True):

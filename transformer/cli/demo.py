@@ -63,7 +63,7 @@ def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
     title = f"{PICTURED} → {best.text}: where the last layer of the decoder looks"
     plot_attention(weights, source_tokenizer.tokens(source_ids), read, written, title).savefig(
         out / "attention.png", dpi=150)
-    explain(translator, PICTURED, ASKED, folder=out).to_html(out / "explain.html")
+    explain(translator, PICTURED, ASKED).to_html(out / "explain.html")
     click.echo(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
                f"\n      {out}/history.png    (loss and exact match during training)"
                f"\n      {out}/explain.html   (open it: how the gradient runs back if it should have been {ASKED})"

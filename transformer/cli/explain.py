@@ -9,11 +9,11 @@ import click
 
 from transformer.cli.command import (
     CHECKPOINT,
+    COUNT,
     DEVICE,
     FILE,
     FLAG,
     NAME,
-    NOT_NEGATIVE,
     OUTPUT,
     STDOUT,
     Command,
@@ -46,7 +46,7 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
           "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
          ("--also", {"multiple": True},
           "Another source in the same batch, with the model's own translation as its target; may be repeated."),
-         ("--head", NOT_NEGATIVE, "For --text: the head, counted from 0.  [default: 0]"),
+         ("--head", COUNT, "For --text: the head, counted from 1.  [default: 1]"),
          ("--step", NAME, "For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]"),
          ("--story stories", {"multiple": True, "type": FILE},
           "For --html: a story of your own (docs/stories.md), with which the page opens; may be repeated."))
@@ -58,7 +58,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
 
     SOURCE is a text. TARGET is the translation whose loss is explained; by default, it is the model's own translation,
     of which a trained model is so sure that hardly any gradient flows: a wrong TARGET has one. Everything is computed
-    in float64, and finite differences of the loss check every gradient. The checkpoints of the run give the history.
+    in float64, and finite differences of the loss check every gradient.
 
     \b
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03
@@ -81,10 +81,10 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     tell_unknown(translator, {"SOURCE": source, "TARGET": target} | {
         f"--also {number}": other for number, other in enumerate(also, start=1)})
     with mistakes():
-        explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)], html and folder)
+        explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)])
         if text:
             width = shutil.get_terminal_size((120, 24)).columns
-            click.echo(explanation.text(attention, 0, head or 0, step, width))
+            click.echo(explanation.text(attention, 0, (head or 1) - 1, step, width))
         if html is not None:
             page = explanation.page(attention, told).encode()
             if html == STDOUT:

@@ -14,8 +14,7 @@ from minigrad.inspect import program
 from transformer.cli.command import CHECKPOINT, OUTPUT, Command, folder_argument, mistakes, options
 from transformer.cli.unknown import tell_unknown
 from transformer.data.batches import collate
-from transformer.explore.history import double
-from transformer.explore.translation import examples_of
+from transformer.explore.translation import double, examples_of
 from transformer.finite import overflow, unwarned
 from transformer.training.files import write_output
 from transformer.training.threads import suitable_products

@@ -6,7 +6,6 @@
     explanation.py  Explanation: a trace with its tokens; from it the page, the text, the notebook's view
     checks.py       gradients compared with finite differences of the whole model's loss
     identities.py   facts that hold in every attention
-    history.py      the same sentence at each checkpoint of the training
     live.py         the whole model in the page's data, which the page then runs itself, on any text
     data.py         the page's data: JSON with arrays in it
     stories.py      what the page tells from stop to stop

@@ -41,34 +41,18 @@ class Tokens:
     following: list[list[str]]
 
 
-@dataclass(frozen=True, repr=False)
-class Snapshot:
-    """The attentions of a checkpoint of the training on the same sentence, by name.
-
-    Attributes:
-        step: the number of updates before the checkpoint.
-        weights, gradients: A and dS, float32 (B, H, T, S).
-    """
-
-    step: int
-    weights: dict[str, np.ndarray[Any, Any]]
-    gradients: dict[str, np.ndarray[Any, Any]]
-
-
 def encode_array(array: Any, dtype: str) -> Json:
     """An array, of any device, as JSON: shape, dtype and its little-endian bytes in C order."""
     host = np.asarray(to_numpy(array), dtype=np.dtype(dtype).newbyteorder("<"))
     return {"shape": list(host.shape), "dtype": dtype, "data": base64.b64encode(host.tobytes()).decode("ascii")}
 
 
-def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[Check]],
-                       history: Sequence[Snapshot] = ()) -> Json:
+def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[Check]]) -> Json:
     """What a page cannot compute itself of an attention.
 
     Args:
         attention: a traced attention, after the backward.
         checks: by symbol, finite differences beside the engine's gradient; empty if nothing was measured.
-        history: snapshots that contain this attention, oldest first.
     """
     queries, keys = sides(attention)
     return {
@@ -76,10 +60,6 @@ def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[
         # JSON has no NaN and no infinity: null stands for both.
         "checks": {symbol: [{name: value if math.isfinite(value) else None for name, value in check._asdict().items()}
                             for check in found] for symbol, found in checks.items()},
-        "history": [{"step": snapshot.step,
-                     "weights": encode_array(snapshot.weights[attention.name], "float32"),
-                     "gradScores": encode_array(snapshot.gradients[attention.name], "float32")}
-                    for snapshot in history],
     }
 
 

@@ -1,4 +1,4 @@
-"""An explanation: a trace with its tokens, its checks and its history; shown as a page, as text, in a notebook."""
+"""An explanation: a trace with its tokens and its checks; shown as a page, as text, in a notebook."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-
 from transformer.explore.calls import NONE, Calls
 from transformer.explore.checks import Check, Loss, measure
-from transformer.explore.data import Json, Snapshot, Tokens, facts_of_attention, sides
+from transformer.explore.data import Json, Tokens, facts_of_attention, sides
 from transformer.explore.labels import names, row_names
 from transformer.explore.live import LIMIT
 from transformer.explore.page import frame, page_html
@@ -31,7 +29,6 @@ class Explanation:
         loss: the value of the loss, or None if it is not known.
         again: computes the loss again, to compare gradients with finite differences; None: no comparison.
         tokens: what rows and columns are named by; None: positions.
-        history: the same sentence at checkpoints of the training, oldest first.
         live: the model that runs in a page (transformer/explore/live.py); or why none can, in words.
     """
 
@@ -40,7 +37,6 @@ class Explanation:
     loss: float | None = None
     again: Loss | None = None
     tokens: Tokens | None = None
-    history: list[Snapshot] = field(default_factory=list)
     live: Json | str = "it is not the translator of a trained run"
     _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict)
 
@@ -87,8 +83,6 @@ class Explanation:
     def page(self, opens: str | None = None, stories: Iterable[Story] = ()) -> str:
         """The explanation as an HTML page in which the model runs.
 
-        Checkpoints of the history are left out, evenly, where they do not fit into a page of `live.LIMIT` bytes.
-
         Args:
             opens: the dotted name of the attention that the page opens with; None: it opens at the loss.
             stories: files of stories for the page to tell, or the same as dicts (docs/stories.md); it opens with the
@@ -101,15 +95,12 @@ class Explanation:
         told, opens = stories_of_page(stories), None if opens is None else self.named(opens)
         if isinstance(self.live, str):
             raise ValueError(f"the model does not run in a page: {self.live}; {INSTEAD}")
-        for count in range(len(self.history), -1, -1):
-            kept = np.linspace(len(self.history) - 1, 0, count).round().astype(int)[::-1]  # the last is always there
-            attentions = [facts_of_attention(self.trace[name], self.checks(name), [self.history[n] for n in kept])
-                          for name in self.names]
-            page = page_html({"title": self.title, "attentions": attentions, "model": self.live, "opens": opens,
-                              "stories": told})
-            if len(page.encode()) <= LIMIT:
-                return page
-        raise ValueError(f"the model does not run in a page: it would have more than {LIMIT / 1e6:g} MB; {INSTEAD}")
+        attentions = [facts_of_attention(self.trace[name], self.checks(name)) for name in self.names]
+        page = page_html({"title": self.title, "attentions": attentions, "model": self.live, "opens": opens,
+                          "stories": told})
+        if len(page.encode()) > LIMIT:
+            raise ValueError(f"the model does not run in a page: it would have more than {LIMIT / 1e6:g} MB; {INSTEAD}")
+        return page
 
     def to_html(self, path: str | PathLike[str], stories: Iterable[Story] = ()) -> None:
         """Write the page to `path`. Errors as of `page`, and OSError."""
@@ -124,7 +115,7 @@ class Explanation:
 
         Args:
             attention: its dotted name; None: the last cross-attention, or the last of all.
-            item, head: the batch item and the head, counted from 0.
+            item, head: the indices of the batch item and the head.
             step: a symbol such as "dS" (transformer/explore/steps.py), or a label such as "dW_Q"; None: all.
             width: of the terminal, in columns.
 

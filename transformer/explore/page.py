@@ -34,7 +34,7 @@ FOLDERS = {
     "controls": ("controls",),
     # the views beside the stage, in the order of their tabs
     "panels": ("parts", "step", "softmax", "checks", "steps", "steps_words", "steps_curve", "steps_panel",
-               "heads", "flow", "history", "program"),
+               "heads", "flow", "program"),
     # the model as one picture
     "map": ("layout", "picture", "sweep", "zoom", "map"),
     # the caption that tells a story

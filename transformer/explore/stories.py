@@ -23,7 +23,7 @@ INDEX = r"(?:row|key|other|asked|written|largest|\d+)"
 # What {…} in a text may name; page/story/words.js says what each of them is.
 WORDS = ("read", "so_far", "written", "asked", "p_written", "p_asked", "loss", "loss_here", "tokens", "parameters",
          "rate", "what_next", "query", "key", "other", "word", "place", "head", "keys", "d_k", "root", "above",
-         "raises", "rise", "cost", "more", "weight", "shifted", "where", "later", "earlier")
+         "raises", "rise", "cost", "more", "weight", "where", "later", "earlier")
 ENTRY = rf"(?:(?:sum|size|largest) )?[A-Za-z_]+\[{INDEX}(?:, ?{INDEX})?\]"
 PLACEHOLDER = rf"\{{(?:before |falls )?(?:{'|'.join(WORDS)}|{ENTRY})\}}"
 

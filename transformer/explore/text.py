@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,8 @@ def text_of(head: HeadTrace, lines: Sequence[str]) -> str:
     queries, keys = attention.scores.shape[-2:]
     dropout = f", dropout p = {attention.p:g}" if attention.p else ""
     kind = "attention" if attention.kind == "attention" else f"{attention.kind} attention"
-    heading = (f"{attention.name} ({kind}), item {head.item}, head {head.head} of {attention.num_heads}: "
+    kind += "".join(f" of layer {int(index) + 1}" for index in re.findall(r"layers\.(\d+)", attention.name))
+    heading = (f"{attention.name} ({kind}), item {head.item + 1}, head {head.head + 1} of {attention.num_heads}: "
                f"{queries} queries, {keys} keys, d_k = {attention.queries.shape[-1]}{dropout}")
     facts = [f"{'✓' if fact.holds else '✗'} {fact.statement} (residual {fact.residual:.1e})"
              for fact in identities(head)]

@@ -199,14 +199,14 @@ class AttentionTrace:
         return gradient.reshape(self._shape(tap))
 
     def head(self, item: int = 0, head: int = 0) -> HeadTrace:
-        """One head for one batch item, as matrices; both are counted from 0.
+        """The head at an index, for the batch item at an index, as matrices.
 
         Raises:
             IndexError: there is no such item or head.
         """
         for what, index, count in (("batch item", item, self.batch_size), ("head", head, self.num_heads)):
             if not 0 <= index < count:
-                raise IndexError(f"there is no {what} {index} in {self.name}: it has {count}, counted from 0")
+                raise IndexError(f"there is no {what} {index + 1} in {self.name}: it has {count}")
         return HeadTrace(self, item, head)
 
     def _tensor(self, tap: str) -> Tensor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from pathlib import Path
+from copy import deepcopy
 from typing import Any
+
+import numpy as np
 
 from minigrad import Tensor, ops, random
 from minigrad.device import on_device_of, xp
@@ -12,16 +15,16 @@ from minigrad.device import on_device_of, xp
 from transformer.data.batches import Example, collate
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
-from transformer.explore.history import backward_pass, double, snapshots
 from transformer.explore.live import live_model, why_not_live
-from transformer.finite import unwarned
+from transformer.explore.trace import Trace, trace
+from transformer.finite import overflow, unwarned
 from transformer.model import Transformer, shift_right
 from transformer.training.threads import suitable_products
 from transformer.translator import Translator
 
 
-def explain(translator: Translator, source: str | Sequence[str], target: str | Sequence[str | None] | None = None,
-            folder: str | Path | None = None) -> Explanation:
+def explain(translator: Translator, source: str | Sequence[str],
+            target: str | Sequence[str | None] | None = None) -> Explanation:
     """Explain the gradients of a translation.
 
     The model is copied in float64, in evaluation mode. The loss is the cross-entropy per target token, without
@@ -31,7 +34,6 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         translator: a model with its tokenizers; it is not changed.
         source: a text, or several: a batch.
         target: the translation, or one for each source; None, also in the place of one: the model's own translation.
-        folder: of the run that the model comes from; if given, its checkpoints are the explanation's history.
 
     Raises:
         ValueError: no text, an empty one, one with more tokens than the model has positions, or not one target for each
@@ -47,7 +49,6 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         model, labels = double(translator.model), batch.target[:, 1:]
         traced, loss = backward_pass(model, batch.source, labels)
         problem = why_not_live(translator, model, batch.source, labels)
-        history = [] if folder is None or problem else snapshots(Path(folder), batch.source, labels, model.device)
 
     def again() -> Tensor:
         with suitable_products(model.config), unwarned():
@@ -60,7 +61,24 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
     live = problem or live_model(translator, model, (sources, written), examples, written=not any(targets))
-    return Explanation(traced, title, loss, again, tokens, history, live)
+    return Explanation(traced, title, loss, again, tokens, live)
+
+
+def double(model: Transformer) -> Transformer:
+    """A copy in float64, in evaluation mode and without gradients, on the same device; weights keep their values."""
+    copied = deepcopy(model).eval()
+    copied.zero_grad()  # what training left there would be added to the gradient of the sentence
+    return copied.to(dtype=np.float64)
+
+
+def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, float]:
+    """One forward and backward through the cross-entropy per token, and its value; NotFinite if that is not finite."""
+    with trace(model) as traced:
+        loss = model.loss(source, labels)
+        loss.backward()
+    if not math.isfinite(loss.item()):
+        raise overflow(model, "loss")
+    return traced, loss.item()
 
 
 def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:

@@ -7,27 +7,27 @@ import pytest
 
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
-from tests.transformer.traces import decode_array
 from transformer.explore import live
+from transformer.explore.translation import explain
+from transformer.translator import Translator
 
 CROSS = "decoder.layers.0.cross_attention"
 NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]
 
 
 def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
-    """They are the same."""
+    """Of the last cross-attention, the first head."""
     path = tmp_path / "page.html"
     result = call("explain", run, "three one", "--html", path, "--text", "--step", "A")
     assert result.exit_code == 0, result.output
     assert re.match(rf"wrote {re.escape(str(path))}: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
     data = data_of(path.read_text(encoding="utf-8"))
     assert [entry["name"] for entry in data["attentions"]] == NAMES
-    assert [entry["step"] for entry in data["attentions"][0]["history"]] == [120]
     assert data["model"]["texts"] == {"source": ["three one"], "target": ["三 一"]}
     weights = np.array([[float(number.replace("−", "-")) for number in line.split()[-3:]]
                         for line in result.stdout.splitlines() if re.match(r"\d: \S+ → ", line)])
-    history = data["attentions"][-1]["history"][-1]["weights"]
-    np.testing.assert_allclose(weights, decode_array(history)[0, 0], atol=2e-4)
+    expected = explain(Translator.load(run), "three one").trace[CROSS].weights.numpy()
+    np.testing.assert_allclose(weights, expected[0, 0], atol=2e-4)
 
 
 def test_a_page_to_the_standard_output_with_a_target_and_an_attention_to_open_with(run, tmp_path, monkeypatch):
@@ -76,8 +76,8 @@ def test_one_step_of_a_batch_of_several_sentences(run, tmp_path):
     """The shorter are padded; the target that was given is the first sentence's; what no vocabulary has is told."""
     page = tmp_path / "page.html"
     result = call("explain", run, "three hello", "一 世界", "--also", "three one moin two", "--html", page, "--text",
-                  "--attention", NAMES[1], "--head", 3, "--step", "dQ")
-    assert f"\n{NAMES[1]} (decoder self attention), item 0, head 3 of 4" in result.stdout
+                  "--attention", NAMES[1], "--head", 4, "--step", "dQ")
+    assert f"\n{NAMES[1]} (decoder self attention of layer 1), item 1, head 4 of 4" in result.stdout
     measured, said = (float(number.replace("−", "-")) for number in re.search(
         r"  measured (\S+), the gradient says (\S+):", result.stdout).groups())
     assert measured == pytest.approx(said, rel=1e-5)

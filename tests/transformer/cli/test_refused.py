@@ -68,7 +68,7 @@ REFUSED = {
         ("'one one one one one one one one' --text", "a sequence of 9 tokens is longer"),
         ("one 一 --text --also 'two two two two two two two two'", "a sequence of 9 tokens is longer"),
         ("one --text --attention decoder.layers.1", f"'decoder.layers.1'; there are {NAMES}"),
-        ("one --text --head 4", "there is no head 4 in"),
+        ("one --text --head 5", "there is no head 5 in"),
         ("one --text --step foo", "there is no step 'foo' in"),
     ],
     "write-out": [

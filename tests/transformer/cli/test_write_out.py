@@ -10,8 +10,7 @@ import minigrad as mg
 
 from tests.transformer.commands import call, refused
 from transformer.data.batches import collate
-from transformer.explore.history import double
-from transformer.explore.translation import examples_of
+from transformer.explore.translation import double, examples_of
 from transformer.model import Transformer
 from transformer.translator import Translator
 

@@ -127,7 +127,7 @@ def test_wrong_use_says_so():
     assert attention.reached
     with pytest.raises(KeyError, match=r"no attention 'decoder.layers.9' .* encoder.layers.0"):
         t["decoder.layers.9"]
-    with pytest.raises(IndexError, match="head 2"):
+    with pytest.raises(IndexError, match="head 3"):
         attention.head(0, 2)
     with pytest.raises(ValueError, match=r"\(2,2,5,4\)|\(2, 2, 5, 4\)"):
         t.finite_difference(model.loss, CROSS, "keys", np.ones(3))

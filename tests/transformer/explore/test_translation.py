@@ -1,16 +1,12 @@
-"""``explain``: the numbers of a trained model's translation, in float64, and of its checkpoints."""
+"""``explain``: the numbers of a trained model's translation, in float64."""
 
 import numpy as np
 import pytest
 
 import minigrad as mg
 
-from tests.transformer import runs
 from tests.transformer.digits import PAIRS
-from transformer.explore import history as module
-from transformer.explore.history import backward_pass, double
-from transformer.explore.translation import cross_entropy_near_zero, explain
-from transformer.training.run_folder import numbered
+from transformer.explore.translation import cross_entropy_near_zero, double, explain
 from transformer.translator import Translator
 
 CROSS = "decoder.layers.0.cross_attention"
@@ -66,35 +62,6 @@ def test_the_loss_in_another_form_keeps_its_digits(translator):
     expected = float(np.log1p(others)[labels != 0].sum() / 5)
     assert cross_entropy_near_zero(model, source, labels).item() == pytest.approx(expected, rel=1e-9)
     assert model.loss(source, labels).item() == pytest.approx(expected, abs=1e-15)
-
-
-def test_history(out, monkeypatch, capsys):
-    """Each numbered checkpoint reads the sentence and the same translation.
-
-    A damaged one is named and left out; so is one that the training deletes meanwhile, without a word; and what
-    Ctrl-C left.
-    """
-    translator, names = Translator.load(out, which="latest"), numbered(out)
-    (out / "checkpoints" / f"{names[-1]}-interrupted").mkdir()
-    source, target = runs.PAIRS[0]
-    history = explain(translator, source, target, out).history
-    assert [snapshot.step for snapshot in history] == [int(name) for name in names]
-    assert len(names) == 2
-    for name, snapshot in zip(names, history, strict=True):
-        source_ids, labels = ([[*tokenizer.encode(text), 2]] for tokenizer, text in zip(
-            runs.TOKENIZERS, (source, target), strict=True))
-        traced, _ = backward_pass(double(Translator.load(out, which=name).model), source_ids, labels)
-        assert snapshot.weights.keys() == snapshot.gradients.keys() == set(traced.names)
-        np.testing.assert_allclose(snapshot.weights[CROSS], traced[CROSS].weights.numpy(), rtol=1e-6)
-        np.testing.assert_allclose(snapshot.gradients[CROSS], traced[CROSS].gradient("scaled").numpy(), atol=1e-8)
-
-    (out / "checkpoints" / names[0] / "model.safetensors").write_bytes(b"no")
-    monkeypatch.setattr(module, "numbered", lambda folder: ["00000001", *names])
-    explanation = explain(translator, source, target, out)
-    assert [snapshot.step for snapshot in explanation.history] == [int(name) for name in names[1:]]
-    [note] = capsys.readouterr().err.splitlines()
-    assert note.startswith("note: ")
-    assert names[0] in note
 
 
 @pytest.mark.parametrize(("token", "times"), [(2, 0), (4, 7)])

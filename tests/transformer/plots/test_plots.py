@@ -39,7 +39,7 @@ def test_a_traced_attention_has_a_panel_for_each_head(device, tmp_path):
     weights = traced["decoder.layers.0.cross_attention"].weights  # (2, 2, 4, 5)
     figure = plot_attention(weights[1], ["a", " ", "$x", "b", "<eos>"], "wxyz", title="$x")
     *panels, bar = figure.axes
-    assert [axes.get_title() for axes in panels] == ["head 0", "head 1"]
+    assert [axes.get_title() for axes in panels] == ["head 1", "head 2"]
     assert bar.get_ylim() == (0, 1)
     for axes, head in zip(panels, weights.numpy()[1], strict=True):
         np.testing.assert_array_equal(axes.images[0].get_array(), head)

@@ -27,12 +27,12 @@ LETTER, TITLE_LETTER = 0.09, 0.11  # inches: of a letter of a label, and of the 
 def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: Sequence[str],
                    target_tokens: Sequence[str], written_tokens: Sequence[str] | None = None,
                    title: str = "Attention weights") -> Figure:
-    """Attention weights as grey squares, one panel for each head, counted from 0: black is 1.
+    """Attention weights as grey squares, one panel for each head, counted from 1: black is 1.
 
     Rows and columns have the names of transformer/explore/labels.py.
 
     Args:
-        weights: (H, T, S), or (T, S) for a single panel: an array or a Tensor. A trace has those of a whole batch; take
+        weights: (H, T, S), an array or a Tensor. A trace has those of a whole batch; take
             one item: ``t["decoder.layers.0.cross_attention"].weights[0]``.
         source_tokens: the S tokens of the columns, the keys.
         target_tokens: the T tokens of the rows, the queries.
@@ -48,28 +48,27 @@ def plot_attention(weights: Tensor | NDArray[np.floating[Any]], source_tokens: S
     across = names(source_tokens)
     down = names(target_tokens) if written_tokens is None else row_names(target_tokens, written_tokens)
     expected = (len(down), len(across))
-    if weights.ndim not in (2, 3) or weights.shape[-2:] != expected:
-        raise ValueError(f"plot_attention: there are labels for (T, S) = {expected}; weights of that shape or "
-                         f"(H, T, S) expected, got {weights.shape}")
-    heads = weights if weights.ndim == 3 else weights[None]
+    if weights.ndim != 3 or weights.shape[1:] != expected:
+        raise ValueError(f"plot_attention: there are labels for (T, S) = {expected}; weights of shape (H, T, S) "
+                         f"expected, got {weights.shape}")
     square = max(SMALLEST, min(SQUARE, ROOM / max(1, *expected)))
-    columns = math.ceil(math.sqrt(len(heads)))
-    rows = math.ceil(len(heads) / columns)
+    columns = math.ceil(math.sqrt(len(weights)))
+    rows = math.ceil(len(weights) / columns)
     widest, longest = (max(map(columns_of, labels), default=0) for labels in (down, across))
     # Beside the squares, room for the labels; beside the panels, for the titles of the axes and for the colour bar.
     width = max(4.0, columns * (square * len(across) + LETTER * widest + 0.5) + 1.2)
     height = max(2.8, rows * (square * len(down) + LETTER * longest + 0.5) + 0.7)
     with new_figure((width, height)) as figure:
-        panels = [figure.add_subplot(rows, columns, number) for number in range(1, len(heads) + 1)]
-        for number, (axes, head) in enumerate(zip(panels, heads, strict=True)):
+        for number, head in enumerate(weights, start=1):
+            axes = figure.add_subplot(rows, columns, number)
             image = axes.imshow(head, cmap="Greys", vmin=0, vmax=1)
             # A dollar sign begins no formula.
             axes.set_xticks(range(len(across)), across, parse_math=False, rotation=90 if longest > 2 else 0)
             axes.set_yticks(range(len(down)), down, parse_math=False)
             axes.tick_params(length=0, labelsize=45 * square)
-            axes.set_title(f"head {number}" if len(heads) > 1 else "", fontsize=10)
+            axes.set_title(f"head {number}", fontsize=10)
         figure.suptitle(textwrap.fill(title, int(width / TITLE_LETTER)), parse_math=False)
         figure.supxlabel("keys: tokens looked at", fontsize=10)
         figure.supylabel("queries" if written_tokens is None else "queries: read → to be written", fontsize=10)
-        figure.colorbar(image, ax=panels, aspect=30, fraction=0.05, pad=0.02, label="weight")
+        figure.colorbar(image, ax=figure.axes, fraction=0.05, label="weight")
     return figure

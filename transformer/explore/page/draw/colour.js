@@ -5,7 +5,6 @@
 //   paint(kind, value, scale)      -> "rgb(r, g, b)", the colour of a cell; paintRgb gives [r, g, b]
 //   (a whole matrix on a canvas, with the stripes of masked cells: image.js)
 //   ink(kind, value, scale)        -> the text colour that is legible on it; inkOn(rgb) likewise
-//   fadedRgb(rgb)                  -> the colour of a cell beside highlighted ones
 //   extent(matrix)                 -> the largest finite |value|: the scale of a "value" or a "gradient"
 //   legend(kind, scale)            -> an element: the colour bar with its numbers
 //   formatNumber(value)            -> "0.0213", "−4.1·10⁻⁵": four digits, for sums and captions
@@ -86,10 +85,6 @@ function luminance(rgb) {
 /** Black or white, whichever contrasts more with the colour. */
 const inkOn = (rgb) => ((luminance(rgb) + 0.05) ** 2 > 0.0525 ? INKS.dark : INKS.light);
 const ink = (kind, value, scale) => inkOn(paintRgb(kind, value, scale));
-
-/** The colour of a cell that steps back behind the highlighted ones. */
-const FADED = 0.4; // of the colour is left
-const fadedRgb = (rgb, theme = themeName()) => rgb.map((channel, c) => Math.round(FADED * channel + (1 - FADED) * SURFACE[theme][c]));
 
 /** The largest finite |value| of a matrix; 0 if there is none. */
 function extent(matrix) {

@@ -7,14 +7,13 @@
 //     kind: "gradient",              // "weight", "value" or "gradient": see colour.js
 //     size: {width, height},         // of a cell in pixels, and whether its number stands in it: sizeOfCells(…)
 //     rowLabels, colLabels,          // arrays of strings; left out: 0, 1, 2, …
-//     tokens: {rows, cols},          // which of them are tokens, and of which sentence: see showsTokens in focus.js
+//     tokens: {rows, cols},          // which of them are tokens: "source" or "target", or null
 //     scale,                         // |value| of full colour; left out: the matrix's own
 //     mask,                          // Matrix of 0/1: cells with 0 are hatched
 //     highlight: [{row, col}, …],    // row alone: the whole row; col alone: the column; both: one cell
 //     selected: {row, col},          // the chosen cell
 //     onCell(row, col),              // a click, or Enter on the cell under the keyboard's cursor
 //     caption: element or string,    // stands above
-//     bare: true,                    // no colour bar below (small multiples share one)
 //   }) -> a <figure class="grid"> with the matrix as its `matrix`
 //   widthOfNumbers(matrix) -> the pixels that its widest number takes in a cell
 //   widthOfLabels(labels)  -> those of the widest name beside a row
@@ -26,7 +25,7 @@ const LONGEST_LABEL = 6.2; // letters' heights that a name may be long before it
 
 function grid(matrix, options) {
   const given = {kind: "value", tokens: {rows: null, cols: null}, mask: null, highlight: [], selected: null, onCell: null,
-    caption: null, bare: false, ...options};
+    caption: null, ...options};
   given.scale ??= given.kind === "weight" ? 1 : extent(matrix);
   given.rowLabels ??= indices(matrix.rows);
   given.colLabels ??= indices(matrix.cols);
@@ -39,10 +38,8 @@ function grid(matrix, options) {
   const draw = (cursor = given.selected) => drawGrid(canvas, matrix, given, cursor);
   draw();
   listenToGrid(box, canvas, said, matrix, given, draw);
-  const count = [matrix.rows, matrix.cols];
-  showsTokens(box, {...given.tokens, count, cellAt: (row, col) => cellOfCanvas(canvas, count, row, col)});
   const figure = build("figure", {class: "grid", "data-name": given.name}, given.caption && make("figcaption", "grid-caption", given.caption), box);
-  if (!given.bare && matrix.data.length > 1) figure.append(make("div", "grid-foot", legend(given.kind, given.scale)));
+  if (matrix.data.length > 1) figure.append(make("div", "grid-foot", legend(given.kind, given.scale)));
   return Object.assign(figure, {matrix});
 }
 
@@ -82,8 +79,8 @@ function heightOfLabels(labels, width) {
 
 /** The names at a side: all that there is room for, and in any case that of the chosen cell, or of what made it. */
 function labelsBeside(side, given, size) {
-  const [labels, axis, at] = side === "top" ? [given.colLabels, given.tokens.cols, "col"] : [given.rowLabels, given.tokens.rows, "row"];
-  const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find((index) => index >= 0);
+  const [labels, sentence, at] = side === "top" ? [given.colLabels, given.tokens.cols, "col"] : [given.rowLabels, given.tokens.rows, "row"];
+  const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find(Number.isInteger);
   const turned = (text, n) => side === "top" && isTurned(text, n, size);
   const needed = side === "left" ? 1.15 * rem() : Math.max(...labels.map((text, n) => (turned(text, n) ? 1.15 * rem() : widthOf(text))));
   const every = Math.ceil(needed / size);
@@ -92,7 +89,7 @@ function labelsBeside(side, given, size) {
     const shown = n === chosen || n % every === 0 && !isNear(n);
     const label = build("span", {class: [n === chosen && "chosen", turned(text, n) && "turned"].filter(Boolean).join(" "), title: text, style: `${side === "top" ? "width" : "height"}: ${size}px`},
       make("span", "", shown ? text : ""));
-    return axis ? standsFor(label, {...axis, place: n}) : label;
+    return sentence ? standsFor(label, {side: sentence, place: n}) : label;
   }));
 }
 
@@ -102,7 +99,6 @@ function drawGrid(canvas, matrix, given, cursor) {
   const {highlight, size: {width, height, numbers}} = given;
   const gap = Math.min(width, height) > WITH_GAPS ? 1 : 0;
   const context = drawMatrix(canvas, matrix, {...given, width: matrix.cols * width, height: matrix.rows * height, gap});
-  if (highlight.length) drawVeil(context, highlight.map((part) => rectangleOf(part, matrix, width, height)), matrix.cols * width, matrix.rows * height);
   if (numbers) drawNumbers(context, matrix, given);
   if (highlight.length) outline(context, highlight.map((part) => rectangleOf(part, matrix, width, height)), 2);
   if (cursor) outline(context, [rectangleOf(cursor, matrix, width, height)], 3);
@@ -111,25 +107,13 @@ function drawGrid(canvas, matrix, given, cursor) {
   for (const cell of [...cells, ...(cursor ? [cursor] : [])]) drawTag(context, cell, matrix, given);
 }
 
-/** Over all but the highlighted. */
-function drawVeil(context, parts, wide, high) {
-  context.beginPath();
-  context.rect(0, 0, wide, high);
-  for (const part of parts) context.rect(...part);
-  context.globalAlpha = 1 - FADED;
-  context.fillStyle = cssColour(SURFACE[themeName()]);
-  context.fill("evenodd");
-  context.globalAlpha = 1;
-}
-
 /** Stripes would run through the number of a masked cell: it stands on a ground of its own. */
-function drawNumbers(context, matrix, {kind, scale, mask, highlight, size: {width, height}}) {
+function drawNumbers(context, matrix, {kind, scale, mask, size: {width, height}}) {
   const text = formatter(matrix);
   Object.assign(context, {font: `${rem()}px ${FONT}`, textAlign: "center", textBaseline: "middle"});
   for (let row = 0; row < matrix.rows; row++) {
     for (let col = 0; col < matrix.cols; col++) {
-      const full = paintRgb(kind, matrix.at(row, col), scale), shown = text(matrix.at(row, col));
-      const colour = highlight.length && !isLit(highlight, row, col) ? fadedRgb(full) : full;
+      const colour = paintRgb(kind, matrix.at(row, col), scale), shown = text(matrix.at(row, col));
       const [x, y] = [(col + 0.5) * width, (row + 0.5) * height];
       if (isMasked(mask, row, col)) {
         const wide = context.measureText(shown).width + 4;
@@ -167,9 +151,6 @@ function outline(context, rectangles, thickness) {
   for (const [x, y, width, height] of rectangles) context.strokeRect(x + thickness / 2 - 1, y + thickness / 2 - 1, width - thickness + 1, height - thickness + 1);
 }
 
-/** Whether a cell belongs to what `highlight` names. */
-const isLit = (highlight, row, col) => highlight.some((part) => (part.row ?? row) === row && (part.col ?? col) === col);
-
 const isMasked = (mask, row, col) => mask !== null && mask.at(row, col) === 0;
 
 // ------------------------------------------------------------------ pointer and keyboard
@@ -182,10 +163,11 @@ function listenToGrid(box, canvas, said, matrix, given, draw) {
     const row = Math.floor((event.clientY - top) / height), col = Math.floor((event.clientX - left) / width);
     return row >= 0 && col >= 0 && row < matrix.rows && col < matrix.cols ? {row, col} : null;
   };
+  const light = ({row, col}) => highlight([`${given.tokens.rows}:${row}`, `${given.tokens.cols}:${col}`]);
   canvas.addEventListener("pointermove", (event) => {
     const place = placeOf(event);
     showTip(place && cellText(matrix, given, place.row, place.col), event.clientX, event.clientY);
-    if (place) highlightCell(box, place.row, place.col);
+    if (place) light(place);
   });
   canvas.addEventListener("pointerleave", () => showTip(null));
   canvas.addEventListener("click", (event) => {
@@ -196,7 +178,7 @@ function listenToGrid(box, canvas, said, matrix, given, draw) {
     draw(cursor);
     const {left, top} = canvas.getBoundingClientRect();
     said.textContent = cellText(matrix, given, cursor.row, cursor.col);
-    highlightCell(box, cursor.row, cursor.col);
+    light(cursor);
     showTip(said.textContent, left + (cursor.col + 1) * width, top + (cursor.row + 1) * height);
   };
   box.addEventListener("focus", () => { if (box.matches(":focus-visible")) follow(); });

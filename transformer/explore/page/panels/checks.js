@@ -44,10 +44,10 @@ function verdictOnChecks(view, lines) {
 
 /** What the columns are: an error's measure is that of checkTensor() in faults/checks.js, and of explore/checks.py. */
 function aboutTheColumns(view, lines) {
-  const changes = changesOf(view), byEngine = lines.some(({engine}) => engine !== null);
+  const byEngine = lines.some(({engine}) => engine !== null);
   return build("p", {class: "note"}, "Each tensor is moved along a random direction, and the model runs to its loss. The error is |slope by the gradient − slope measured|, "
     + `relative to the larger of the two, or to what rounding may do where both are nearly 0; right is at most ${formatNumber(TOLERANCE, 1)}. `,
-    byEngine ? `The engine measured along two directions in float64, when the page was made${changes === "" ? "" : `; since then ${changes}`}. ` : "",
+    byEngine ? `The engine measured along two directions in float64, when the page was made${isChanged(view) ? "; what you have changed since then is measured here alone" : ""}. ` : "",
     "To measure a single cell, choose it on the stage and nudge it.");
 }
 

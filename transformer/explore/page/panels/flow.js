@@ -12,50 +12,23 @@ const MOST_LINES = 300; // of other tokens than the chosen one: more would be a 
 const [LEFT, RIGHT, LINE_HEIGHT] = [125, 275, 24]; // where the lines begin and end, and the height of a token
 const flows = new WeakMap(); // by result: choosing a token computes none anew
 
-/** What the queries of a head send, as a factor for each pair (T×S) and a vector for each query (T×D). */
-const sentBy = (head) => ({
-  keys: {factor: head.dR, vectors: matmul(head.Q, transpose(head.WK))},
-  values: {factor: head.A, vectors: matmul(head.dO, transpose(head.WV))},
-});
+/** What the queries of a head send, [factor for each pair (T×S), vector for each query (T×D)]: through the keys, and the values. */
+const sentBy = ({A, Q, WK, WV, dO, dR}) => [[dR, matmul(Q, transpose(WK))], [A, matmul(dO, transpose(WV))]];
 
-/**
- * How the gradient of the memory comes about: T×S matrices of norms, `keys`, `values` and `both` (of the sum of the two
- * vectors); `total`, what each key token gets, S×D; `sumOfNorms` of all that is sent to each, S numbers.
- */
+/** T×S matrices of norms of what is sent, through the keys, through the values, and of the sum of the two vectors. */
 function flowOf(heads) {
-  const sent = heads.map(sentBy);
-  const {rows, cols} = heads[0].A;
-  const width = sent[0].keys.vectors.cols;
-  const [keys, values, both] = [1, 2, 3].map(() => new Matrix(rows, cols));
-  const total = new Matrix(cols, width);
-  for (let i = 0; i < rows; i++) {
-    for (let j = 0; j < cols; j++) {
-      const [throughKey, throughValue] = [new Float64Array(width), new Float64Array(width)];
-      for (const part of sent) {
-        addScaled(throughKey, part.keys.factor.at(i, j), part.keys.vectors.row(i));
-        addScaled(throughValue, part.values.factor.at(i, j), part.values.vectors.row(i));
-      }
-      keys.set(i, j, lengthOf(throughKey));
-      values.set(i, j, lengthOf(throughValue));
-      addScaled(throughKey, 1, throughValue);
-      both.set(i, j, lengthOf(throughKey));
-      addScaled(total.row(j), 1, throughKey);
-    }
-  }
-  return {keys, values, both, total, sumOfNorms: Array.from(sumOfRows(both).data)};
-}
-
-/** sum += factor · vector */
-function addScaled(sum, factor, vector) {
-  if (factor === 0) return;
-  for (let d = 0; d < sum.length; d++) sum[d] += factor * vector[d];
+  const ways = heads.map(sentBy), {rows, cols} = heads[0].A;
+  const norm = (parts) => makeMatrix(rows, cols, (i, j) => (
+    lengthOf(Array.from(parts[0][1].row(0), (_, d) => parts.reduce((sum, [factor, vectors]) => sum + factor.at(i, j) * vectors.at(i, d), 0)))));
+  const [keys, values] = [0, 1].map((way) => norm(ways.map((sent) => sent[way])));
+  return {keys, values, both: norm(ways.flat())};
 }
 
 function renderFlow(container, view) {
   const {attention, result, labels, state: {row}} = view;
   if (!flows.has(result)) flows.set(result, flowOf(result.heads));
-  const flow = flows.get(result), memory = result.problem.selfAttention ? "dX" : "dM";
-  const expected = addAll(result.heads.flatMap((head) => [head.dXk, head.dXv])); // by the backward pass of the page
+  const flow = flows.get(result), memory = result.problem.selfAttention ? "dX" : "dM", sent = Array.from(sumOfRows(flow.both).data);
+  const arrived = norms(addAll(result.heads.flatMap((head) => [head.dXk, head.dXv])));
   const bars = (label, high, columns) => [build("h3", {}, label), barTable({label, labels: labels.key, side: attention.keys,
     columns: columns.map(([symbol, name, values, id]) => ({symbol, name, values, id, kind: "gradient", low: 0, high}))})];
   container.append(
@@ -63,9 +36,9 @@ function renderFlow(container, view) {
       " through its key and Aᵢⱼ dOᵢ ", ...withSubscripts("W_Vᵀ"), " through its value, in every head. The lines are the norms of their sum."),
     flowPicture(flow.both, view),
     ...bars(`What “${labels.query[row]}” sends`, extent(flow.both), ["both", "keys", "values"].map((way) => [way, "", Array.from(flow[way].row(row))])),
-    ...bars(`What arrives at each ${attention.keys} token`, Math.max(...flow.sumOfNorms),
-      [["sent", "sum of norms", flow.sumOfNorms], [`${memory}ⱼ`, "norm of the sum", norms(flow.total), "arrived"]]),
-    verdictOnFlow(flow, expected, memory));
+    ...bars(`What arrives at each ${attention.keys} token`, Math.max(...sent),
+      [["sent", "sum of norms", sent], [`${memory}ⱼ`, "norm of the sum", arrived, "arrived"]]),
+    build("p", {class: "note"}, "Where the right bar is much shorter than the left one, the queries pull in different directions."));
 }
 
 /** Two columns of tokens and lines between them, as wide as the norm of the gradient; a click chooses the query. */
@@ -99,16 +72,6 @@ function flowLines(matrix, row) {
 function shorten(token) {
   const letters = [...token];
   return letters.length > 14 ? `${letters.slice(0, 13).join("")}…` : token;
-}
-
-function verdictOnFlow({total}, expected, memory) {
-  const difference = largestDifference(total, expected);
-  const same = isRounding(difference, 100 * largestOf(expected));
-  const verdict = fact(same, same ? "The vectors sum to " : "The vectors do not sum to ", memory,
-    " through keys and values; the largest difference is ", exactNumber(difference),
-    ". Where the lower bar is much shorter than the upper one, the queries pull in different directions.");
-  verdict.dataset.fact = "flow";
-  return verdict;
 }
 
 PANELS.push({id: "flow", title: "Flow", kinds: ["attention"], render: renderFlow});

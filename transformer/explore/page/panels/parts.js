@@ -9,7 +9,7 @@
 //   tableOf(attributes, head, rows)          a table
 //   barTable({label, labels, side, columns}) bars over tokens, a column for each quantity
 //   lengthOf(vector), norms(matrix)          the norm of a vector, and of every row
-//   changesOf(view)                          what was changed since the page was made, in words; "" if nothing was
+//   isChanged(view)                          whether the reader has changed what the page's numbers are of
 
 /** An element; attributes that are null or false are left out, on… are listeners. */
 function build(tag, attributes = {}, ...children) {
@@ -99,16 +99,9 @@ function rangeOf(values) {
   return low === high ? {low: -1, high: 1} : {low, high};
 }
 
-/** What the reader has changed, so that the page's numbers are no longer those of the run. */
-function changesOf({state, session}) {
-  const changes = [];
+/** The texts, the weights, or a switch. */
+function isChanged({state, session}) {
   const opening = openingTexts(state.item);
-  if (state.source !== opening.source || state.target !== opening.target) changes.push("the texts are others");
-  if (session.version > 0) changes.push("the weights have taken steps");
-  if (!state.scaling) changes.push("√d_k is off");
-  if (!state.masking) changes.push("the mask is off");
-  if (state.edit !== null) changes.push(`one entry of ${state.edit.symbol} is edited`);
-  const breakage = BREAKAGES.find(({key}) => key === state.broken);
-  if (breakage) changes.push(`the backward is broken (“${breakage.title}”)`);
-  return changes.length > 1 ? `${changes.slice(0, -1).join(", ")} and ${changes.at(-1)}` : changes.join("");
+  return state.source !== opening.source || state.target !== opening.target || session.version > 0
+    || JSON.stringify(optionsOf(state)) !== JSON.stringify(PLAIN);
 }

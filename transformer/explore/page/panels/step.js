@@ -15,7 +15,7 @@ function renderStep(container, view) {
 function finiteDifference(view) {
   const {symbol} = view.state;
   const measured = view.attention?.checks[tensorOf(symbol)] ?? [];
-  if (!isGradient(symbol) || measured.length === 0 || changesOf(view) !== "") return "";
+  if (!isGradient(symbol) || measured.length === 0 || isChanged(view)) return "";
   return ` · finite differences agree to ${formatNumber(Math.max(...measured.map(({error}) => error)), 2)}`;
 }
 

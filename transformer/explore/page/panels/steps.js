@@ -9,13 +9,10 @@
 //   historyBeside()         the history of as many right steps from the same start, if a mistake was made; or null
 //   trainedRun()            what the model computes of these sentences with the weights of the page
 //   latestReport() -> how they went; null if that was with other texts or other weights:
-//       {did: "steps" | "undo" | "reset", count, from, to: entries of session.history, rate,
-//        fromTrained, promised, slope, broken, beside, right, stopped}
-//       fromTrained  whether the steps of the history began at the weights of the page
+//       {count, from, to: entries of session.history, rate, promised, slope, broken, right, stopped}
 //       promised  what the gradient says of the change of the loss: Σ gradient · movement
 //       slope     what the right gradient says of the same movement; null where no mistake is made
 //       broken    the mistake, or null
-//       beside    the wrong gradient beside the right one: {ratio, angle}, of the lengths and in degrees; or null
 //       right     the loss after as many right steps from the same start; null if no step was wrong
 //       stopped   "no number" or "infinite": the loss of a step that was taken back; or null
 
@@ -37,10 +34,6 @@ const stepKey = () => JSON.stringify([session.version, state.item, session.items
 
 const reportKey = () => JSON.stringify([session.version, session.items.map(({ids}) => ids)]);
 
-function noteReport(report) {
-  stepping.report = {key: reportKey(), stopped: null, ...report};
-}
-
 const latestReport = () => (stepping.report?.key === reportKey() ? stepping.report : null);
 
 async function takeSteps(count) {
@@ -54,7 +47,7 @@ async function takeSteps(count) {
     const step = takeOneStep();
     if (step.stopped === null) taken += 1;
     key = stepKey();
-    noteReport({did: "steps", count: taken, from, to: session.history.at(-1), ...step});
+    stepping.report = {key: reportKey(), count: taken, from, to: session.history.at(-1), ...step};
     if (!goesOn()) break;
     if (motionAllowed()) setState({});
     await new Promise((drawn) => { requestAnimationFrame(() => setTimeout(drawn)); });
@@ -70,7 +63,6 @@ function takeOneStep() {
   const step = {rule, rate: rates[rule], item: state.item};
   const {broken, parameterGradients} = currentRun(options), before = session.parameters;
   const rightGradients = broken && currentRun({...options, broken: null}).parameterGradients;
-  const beside = broken && compareGradients(parameterGradients, rightGradients);
   if (historyBeside() === null) stepping.right = broken ? session.fork() : null;
   session.step(step, options);
   stepping.right?.step(step, {...options, broken: null});
@@ -78,7 +70,7 @@ function takeOneStep() {
   const promised = innerSum(parameterGradients, before, session.parameters);
   const slope = broken && innerSum(rightGradients, before, session.parameters);
   const right = stepping.right?.history.at(-1).loss ?? null;
-  const went = {rate: step.rate, fromTrained: session.history[0].version === 0, promised, slope, broken, beside, right};
+  const went = {rate: step.rate, promised, slope, broken, right};
   if (Number.isFinite(loss)) return {...went, stopped: null};
   goBack();
   return {...went, stopped: Number.isNaN(loss) ? "no number" : "infinite"};
@@ -92,21 +84,6 @@ function innerSum(gradients, before, after) {
     for (let n = 0; n < w.length; n++) sum += g[n] * (moved[n] - w[n]);
   }
   return sum;
-}
-
-/** How much longer the wrong gradient of all parameters is, and by which angle it points aside. */
-function compareGradients(wrong, right) {
-  let [inner, squaresOfWrong, squaresOfRight] = [0, 0, 0];
-  for (const [name, {data}] of right) {
-    const made = wrong.get(name).data;
-    data.forEach((g, n) => {
-      inner += g * made[n];
-      squaresOfWrong += made[n] ** 2;
-      squaresOfRight += g ** 2;
-    });
-  }
-  const cosine = inner / Math.sqrt(squaresOfWrong * squaresOfRight);
-  return {ratio: Math.sqrt(squaresOfWrong / squaresOfRight), angle: Math.acos(Math.min(1, Math.max(-1, cosine))) * 180 / Math.PI};
 }
 
 function stopSteps() {
@@ -124,18 +101,14 @@ function goBack() {
 
 function undoStep() {
   stopSteps();
-  const from = {loss: currentRun().loss};
   goBack();
-  noteReport({did: "undo", count: 1, from, to: {loss: currentRun().loss}});
   setState({});
 }
 
 function backToTrained() {
   stopSteps();
-  const from = {loss: currentRun().loss};
   session.reset();
   stepping.right = null;
-  noteReport({did: "reset", from, to: {loss: currentRun().loss}});
   setState({});
 }
 

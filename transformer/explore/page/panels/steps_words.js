@@ -7,14 +7,12 @@
 function stepWords(view) {
   const report = latestReport();
   if (report === null) return [];
-  const {did, count, from, to, stopped} = report;
+  const {count, from, to, stopped, rate} = report;
   const now = formatNumber(to.loss, 4);
-  if (did === "undo") return [`Taken back: the loss is ${now} again.`];
-  if (did === "reset") return [`The weights are those of the trained model again, and the loss is ${now}.`];
-  if (stopped !== null) return [...stoppedWords(report), ...(count > 0 ? [`The step before left a loss of ${now}.`] : [])];
+  if (stopped !== null) return [`η = ${rateText(rate)} is too large: a step made the loss ${stopped}, and was taken back; now it is ${now}.`];
   const moved = to.loss < from.loss ? "falls" : to.loss > from.loss ? "rises" : "stays";
   return [`${count === 1 ? "One step" : `${count} steps`}: the loss ${moved} from ${formatNumber(from.loss, 4)} to ${now}.`,
-    ...choiceWords(view), ...promiseWords(report), ...mistakeWords(report), ...peakWords(report)];
+    ...choiceWords(view), ...promiseWords(report), ...mistakeWords(report)];
 }
 
 /** What has become of the token that is asked for, in the chosen row, and of the one that the trained model would write. */
@@ -25,8 +23,6 @@ function choiceWords(view) {
   return [`${share(asked)}${former === asked ? "" : `, ${share(former)}`}.`];
 }
 
-const stoppedWords = ({stopped, rate}) => [`η = ${rateText(rate)} is too large: a step made the loss ${stopped}, and was taken back.`];
-
 /** What the gradient said of a single step, and what came of it. */
 function promiseWords({count, from, to, rate, promised, slope}) {
   if (count !== 1) return [];
@@ -36,26 +32,12 @@ function promiseWords({count, from, to, rate, promised, slope}) {
   return [`The gradient promised ${change}: that holds only nearby, and with η = ${rateText(rate)} the step goes too far.`];
 }
 
-/** The wrong gradient beside the right one, and where right steps lead. */
-function mistakeWords({count, fromTrained, broken, beside, to, right}) {
+/** Where right steps lead. */
+function mistakeWords({broken, to, right}) {
   if (right === null) return [];
-  const start = fromTrained ? "the trained model" : "the same start";
-  const instead = `after as many right steps from ${start} `
-    + (Number.isFinite(right) ? `the loss would be ${formatNumber(right, 4)}.` : "the loss would be no number: η is too large.");
-  if (broken === null) return [`Earlier steps went with a wrong gradient; ${instead}`];
-  const {ratio, angle} = beside;
-  return [`${count === 1 ? "The" : "The last"} gradient was wrong (${broken.title}): ${formatNumber(ratio, 2)} times as long as the right one, `
-    + `and ${formatNumber(angle, 2)}° aside; ${instead}`,
-  ...(to.loss <= right ? ["A lower loss is no proof that a gradient is right; its checks are."] : [])];
+  return [`${broken === null ? "Earlier steps went with a wrong gradient" : `The gradient is wrong (${broken.title})`}; after as many right steps `
+    + `the loss would be ${formatNumber(right, 4)}.`,
+  ...(broken !== null && to.loss <= right ? ["A lower loss is no proof that a gradient is right; its checks are."] : [])];
 }
 
-/** Where the loss had been far above its start in between. */
-function peakWords({count, from, to, rate}) {
-  const losses = session.history.slice(-count).map(({loss}) => loss);
-  const peak = Math.max(...losses);
-  if (count === 1 || peak <= 1.02 * from.loss) return [];
-  const where = peak === to.loss ? "It is still rising" : `On the way it rose to ${formatNumber(peak, 4)}`;
-  return [`${where}: η = ${rateText(rate)} is too large.`];
-}
-
-const rateText = (rate) => String(rate).replace("1e-5", "0.00001").replace("2e-5", "0.00002").replace("5e-5", "0.00005");
+const rateText = (rate) => (rate < 1e-4 ? rate.toFixed(5) : String(rate));

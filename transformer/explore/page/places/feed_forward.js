@@ -18,43 +18,18 @@ const activationOfH = {
   },
 };
 
-/** dF∘act′(H): the slope is a factor, which the aside writes out where it is a sum. */
+/** dF∘act′(H): the slope is a factor. */
 const slopeTimesWhatCame = {
   cell(reader, i, j) {
     const {activation} = reader.problem;
     const of = [reader.factor("H", i, j)];
     const slope = {kind: "function", name: `${activation}′`, of, value: ACTIVATIONS[activation].slope(of[0].value)};
-    const parts = SLOPES_WRITTEN_OUT[activation]?.(of[0]);
     return {
       terms: [termOf(reader.factor("dF", i, j), slope)],
       note: activation !== "relu" ? null : slope.value === 0 ? "relu is flat here: nothing comes back, exactly 0."
         : "relu has the slope 1 here: what came passes on as it is.",
-      aside: parts ? {...parts, sum: sumOf(parts.terms)} : null,
       highlights: ["dF", "H"].map((symbol) => reader.highlight(symbol, i, j)),
     };
-  },
-};
-
-/** The slopes that are sums, of an entry of H: what lets it through, and how that changes with it. */
-const SLOPES_WRITTEN_OUT = {
-  gelu: (entryOfH) => {
-    const {value} = entryOfH;
-    const density = {label: "φ(H), the normal density", value: normalDensity(value)};
-    const below = {label: "Φ(H), the share of a normal distribution below it", value: normalBelow(value)};
-    return {formula: "gelu′(H) = Φ(H) + H φ(H)", terms: [termOf(below), termOf(entryOfH, density)]};
-  },
-  gelu_tanh: (entryOfH) => {
-    const t = tanhOfGelu(entryOfH.value);
-    const through = {label: "½(1 + t), nearly Φ(H)", value: 0.5 * (1 + t)};
-    const change = {label: "½(1 − t²) u′, nearly φ(H)", value: 0.5 * (1 - t ** 2) * slopeInTanh(entryOfH.value)};
-    return {formula: "½(1 + t) + H ½(1 − t²) u′, with t = tanh(u), u = √(2/π)(H + 0.044715 H³)",
-      terms: [termOf(through), termOf(entryOfH, change)]};
-  },
-  silu: (entryOfH) => {
-    const open = logistic(entryOfH.value);
-    const share = {label: "σ(H)", value: open};
-    return {formula: "silu′(H) = σ(H) + H σ(H)(1 − σ(H))",
-      terms: [termOf(share), termOf(entryOfH, share, {label: "1 − σ(H)", value: 1 - open})]};
   },
 };
 

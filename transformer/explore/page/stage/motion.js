@@ -55,6 +55,10 @@ function player({name, count, show, time}) {
 /** Light up cells of grids: [grid, row, col] each; those of before go out. */
 function pulse(cells) {
   for (const mark of document.querySelectorAll(".pulse")) mark.remove();
-  const boxes = cells.map(([host, row, col]) => [host, cellOn(host, row, col)]);
-  for (const [host, box] of boxes) host.append(boxed("pulse", box));
+  for (const [box, row, col] of cells) {
+    const {offsetLeft, offsetTop, clientWidth, clientHeight} = box.querySelector("canvas"), {rows, cols} = box.parentNode.matrix;
+    const [width, height] = [clientWidth / cols, clientHeight / rows];
+    box.append(build("span", {class: "pulse",
+      style: `left: ${offsetLeft + col * width}px; top: ${offsetTop + row * height}px; width: ${width}px; height: ${height}px`}));
+  }
 }

@@ -71,6 +71,22 @@ function drawEquation(container, view, worked) {
   container.replaceChildren(...drawn.map((part, n) => build("div", {class: "part"},
     ...(part.signs.length ? [build("span", {class: "operator"}, ...withSubscripts(part.signs.join(" ")))] : []),
     gridOfPart(view, {...part, size: sizes[n]}))));
+  if (cell) container.append(arrowsTo(container, drawn.map((part, n) => ({...part, size: sizes[n]}))));
+}
+
+/** From what made the chosen cell, in each operand, to the name of its row. */
+function arrowsTo(container, parts) {
+  const {left, top} = container.getBoundingClientRect(), figures = [...container.querySelectorAll(".grid")];
+  const target = figures.at(-1).querySelector(".labels.left .chosen > span").getBoundingClientRect();
+  const [endX, endY] = [target.left - left - 5, target.top - top + target.height / 2];
+  const lines = parts.flatMap(({highlight = [], matrix, size}, n) => highlight.map((part) => {
+    const canvas = figures[n].querySelector("canvas").getBoundingClientRect(), [x, y, wide, high] = rectangleOf(part, matrix, size.width, size.height);
+    const isColumn = high > size.height, [startX, startY] = [canvas.left - left + x + (isColumn ? wide / 2 : wide), canvas.top - top + y + (isColumn ? high : high / 2)];
+    const bend = isColumn ? `${startX} ${startY + 40}` : `${startX + 40} ${startY}`;
+    return inSvg("path", {d: `M ${startX} ${startY} C ${bend} ${endX - 40} ${endY} ${endX} ${endY}`, "marker-end": "url(#arrow)"});
+  }));
+  return inSvg("svg", {class: "arrows", "aria-hidden": "true"}, inSvg("marker", {id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8,
+    orient: "auto"}, inSvg("path", {d: "M 0 0 L 8 4 L 0 8 z"})), ...lines);
 }
 
 /** A click on the result shows the sum behind a cell, one on an operand leads to the step that made it. */

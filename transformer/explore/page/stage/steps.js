@@ -55,11 +55,9 @@ function sideOfAxis({place, attention}, axis) {
   return axis === "key" ? attention.keys : null;
 }
 
-const axisOfTokens = (view, axis) => (sideOfAxis(view, axis) ? {axis, side: sideOfAxis(view, axis)} : null);
-
 function tokensOfTensor(view, symbol) {
   const {rowsAre, colsAre} = tensorsOf(view)[symbol];
-  return {rows: axisOfTokens(view, rowsAre), cols: axisOfTokens(view, colsAre)};
+  return {rows: sideOfAxis(view, rowsAre), cols: sideOfAxis(view, colsAre)};
 }
 
 function paintOf(view, symbol) {

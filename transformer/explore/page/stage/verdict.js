@@ -65,7 +65,7 @@ function verdictOf(view) {
   const symbols = checkedSymbols(view);
   const none = {wrong: NONE_WRONG, count: 0, of: symbols.length, worst: 0, measured: null};
   const byEngine = symbols.filter((symbol) => Object.hasOwn(attention?.checks ?? {}, symbol));
-  if (changesOf(view) === "" && byEngine.length > 0) {
+  if (!isChanged(view) && byEngine.length > 0) {
     const errors = byEngine.flatMap((symbol) => attention.checks[symbol].map(({error}) => error));
     return {...none, count: byEngine.length, worst: Math.max(...errors), measured: "engine"};
   }
@@ -89,19 +89,11 @@ function besideTheRight({result, state}, symbols) {
 /** The gradient of a bias is a sum, and that of the key bias 0: far below its terms there is rounding and nothing else. */
 const roundingOf = (record, symbol) => (/^b[QKV]$/.test(symbol) ? 1e-6 * largestOf(record[gradientOf(symbol.slice(1))]) : 0);
 
-/** Whether a mistake that leaves the place as it is makes another gradient of the model wrong. */
-function isWrongElsewhere({run, state}) {
-  if (!run.broken) return false;
-  const right = currentRun({...optionsOf(state), broken: null}).parameterGradients;
-  return [...run.parameterGradients].some(([name, {data}]) => data.some((g, n) => g !== right.get(name).data[n]));
-}
-
 function verdictText(view, {wrong, count, of, worst, measured}) {
-  const right = worst <= TOLERANCE, elsewhere = wrong.size === 0 && isWrongElsewhere(view);
+  const right = worst <= TOLERANCE;
   const [state, text] = wrong.size ? ["bad", `✗ ${wrong.size} of ${count} wrong`]
-    : elsewhere ? ["", "the mistake does not touch this place"]
-      : view.state.broken ? ["good", "✓ here the mistake changes nothing"]
-        : [right ? "good" : "", `${right ? "✓ " : ""}${count === of ? count : `${count} of ${of}`} checked${right ? "" : `, error ${formatNumber(worst, 2)}`}`];
+    : view.state.broken ? ["", "the mistake does not touch this place"]
+      : [right ? "good" : "", `${right ? "✓ " : ""}${count === of ? count : `${count} of ${of}`} checked${right ? "" : `, error ${formatNumber(worst, 2)}`}`];
   const how = `Gradients, by finite differences ${measured === "engine" ? "of the engine" : "made here"}; largest error ${formatNumber(worst, 2)}: see Checks`;
   return build("span", {class: `verdict ${state}`, role: "status", title: how}, text);
 }

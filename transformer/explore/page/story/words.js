@@ -48,7 +48,6 @@ const STORY_WORDS = {
   rise: bySign("dA", "rise", "fall"),
   more: bySign("dS", "less", "more"),
   weight: (scene, subject) => subjectEntry(scene, subject, "A", subject.key),
-  shifted: changeOfShift,
 };
 
 // Sentences that stand where they are true; elsewhere "".
@@ -83,15 +82,6 @@ function aboutLaterLayers(scene, subject) {
 function storyLabels({place}) {
   const found = page.places[placeIndex(place)];
   return labelsOfItem({place: found, attention: page.attentions[found.attention]}, state.item);
-}
-
-const SHIFT = 5;
-
-/** By how much a weight of the row changes at most if SHIFT is added to all its scores: nothing, but for rounding. */
-function changeOfShift(scene, subject) {
-  const {Sm, A} = headOf(scene, subject);
-  const scores = new Matrix(1, Sm.cols, Sm.row(subject.row).map((score) => score + SHIFT));
-  return Math.max(...softmaxRows(scores).data.map((weight, j) => Math.abs(weight - A.at(subject.row, j))));
 }
 
 /** The word of the source that a token lies in: of a text that is read by characters, the letters around it. */
