@@ -146,7 +146,8 @@ def test_tokens_are_counted_as_the_target_tokenizer_has_them(translator):
     _, characters = build_tokenizers("characters", ["a"], ["一 二三"])
     translator.loss, words = lambda *arguments: 0.0, translator.target_tokenizer
     for translator.target_tokenizer, said, reference, accuracy in (
-            (words, "一 <unk>", "一 万", 1 / 2), (characters, "二 一", "二 三", 2 / 3), (characters, "二 一", "二 一 ", 3 / 4)):
+            (words, "一 <unk>", "一 万", 1 / 2), (characters, "二 一", "二 三", 2 / 3),
+            (characters, "二 一", "二 一 ", 3 / 4)):
         ids = translator.target_tokenizer.encode(said)
         translator.translate = lambda *given, said=said, ids=ids: [[Translation(said, -1.0, ids)]]
         found = translator.evaluate(["one two"], [reference])
