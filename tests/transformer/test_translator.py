@@ -75,8 +75,8 @@ def test_a_text_longer_than_the_positions_is_cut(translator):
     assert (found[2].text, found[2].score) == (found[1].text, pytest.approx(found[1].score))
     assert translator.loss([(lines[2], "一 " * 9)]) == translator.loss([(lines[1], "一 " * 7)])
     assert translator.evaluate(lines, ["一"] * 4)["truncated"] == 1
-    for name, wrong in (("batch_size", 0), ("num_best", 3)):
-        with pytest.raises(ValueError, match=f"translate: {name}"):
+    for name, wrong, message in (("batch_size", 0, "batch_size"), ("num_best", 3, "a beam of 1 cannot give")):
+        with pytest.raises(ValueError, match=message):
             translator.translate(["one"], **{name: wrong})
 
 
