@@ -105,7 +105,8 @@ class Search:
 
     def __iter__(self) -> Iterator[Ids]:
         """The tokens of each step, (B, K), in the texts that are open; under `decoding`."""
-        texts, ids, beside, cache = np.arange(len(self.ids)), self.ids[:, None], self.beside, Cache()
+        texts, ids, beside = np.arange(len(self.ids)), self.ids[:, None], self.beside
+        cache: Cache | None = Cache()
         totals = np.zeros((len(texts), 1))  # the log-probability of each open hypothesis; −inf fills up rows
         to_beat = np.full(len(texts), -math.inf)  # the worst score of `num_best` finished hypotheses of each text
         while texts.size:
@@ -121,7 +122,7 @@ class Search:
             length, limits = said.shape[2], self.limits[texts]
             for place in np.argwhere(possible & (ends | (limits == length)[:, None])).tolist():
                 ended, total, text = bool(ends[*place]), float(totals[*place]), texts[place[0]]
-                found, own = self.found[text], said[*place, :length - ended].tolist()
+                found, own = self.found[text], said[*place].tolist()[:length - ended]
                 found.append(Hypothesis(own, self.score(total, length), total, ended))
                 found.sort(key=lambda h: (not h.finished, -h.score))
                 del found[self.num_best:]
