@@ -77,7 +77,7 @@ class Cache:
             raise ValueError("Cache: a layer did not keep the keys of all tokens that were read; its attention must "
                              "call cache.attend, or the model do without a cache")
         self.past, self.length = self.length, length
-        self.places = np.append(self.places, np.arange(self.past, length).repeat(self.hypotheses))
+        self.places = np.concatenate([self.places, np.arange(self.past, length).repeat(self.hypotheses)])
         if self.seen is not None:
             itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
             self.seen = np.concatenate([self.seen, itself], axis=2)

@@ -34,11 +34,11 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
         whole_number(top_k, "top_k", "generate")
     if top_p is not None:
         number(top_p, "top_p", "generate", 0, 1)
-    namespace, rows = xp(log_probabilities), xp(log_probabilities).arange(len(log_probabilities))
+    namespace = xp(log_probabilities)
     probabilities = F.softmax(log_probabilities.astype(np.float64) / temperature)
     order = None if top_k is None and top_p is None else namespace.argsort(-probabilities, axis=-1)
     if order is not None:
-        probabilities = probabilities[rows[:, None], order]
+        probabilities = namespace.take_along_axis(probabilities, order, axis=-1)
     if top_k is not None:
         probabilities[:, top_k:] = 0.0
     if top_p is not None:
@@ -47,4 +47,4 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
     cumulative = probabilities.cumsum(axis=-1)
     # The first token whose cumulative probability exceeds the threshold: it is never one of probability 0.
     place = (cumulative > uniform[:, None] * cumulative[:, -1:]).argmax(axis=-1)
-    return place if order is None else order[rows, place]
+    return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]
