@@ -9,7 +9,7 @@ import pytest
 
 from minigrad import Tensor, no_grad
 
-from tests.transformer.decoding_models import peaked_model
+from tests.transformer.decoding_models import peaked_model, prefer
 from tests.transformer.models import IDS, SOURCES, language_model
 from transformer import Transformer, TransformerConfig
 from transformer.decode import Cache, beam_search, generate
@@ -51,7 +51,8 @@ WITHOUT = {
 
 
 def translations(model):
-    return [[h.ids for h in row] for size in (1, 3) for row in beam_search(model, SOURCES, size, max_length=8)]
+    """Of sentences that leave the batch at different times, the second first."""
+    return [[h.ids for h in row] for size in (1, 3) for row in beam_search(model, SOURCES, size)]
 
 
 def continuations(model):
@@ -60,7 +61,7 @@ def continuations(model):
 
 @pytest.mark.parametrize("way", WITHOUT)
 @pytest.mark.parametrize(("make", "place", "written"), [
-    *((peaked_model, f"decoder{place}", translations) for place in (
+    *((lambda seed: prefer(peaked_model(seed), eos=-100.0), f"decoder{place}", translations) for place in (
         "", ".layers.1", ".layers.1.self_attention", ".layers.1.cross_attention")),
     *((lambda seed: language_model(num_layers=2), place, continuations) for place in (
         "", "layers.1", "layers.1.self_attention"))])
