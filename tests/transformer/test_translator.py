@@ -81,8 +81,8 @@ def test_a_text_longer_than_the_positions_is_cut(translator):
 
 
 def test_each_line_has_its_prefix(translator):
-    found = first(translator.translate(["one two", "", "three"], prefix=["三", "二", ""]))
-    assert found == [first(translator.translate(["one two"], prefix="三"))[0], "", "三"]
+    found = first(translator.translate(["one two", "", "two"], prefix=["三", "二", ""]))
+    assert found == [first(translator.translate(["one two"], prefix="三"))[0], "", "二"]
     assert found[0].startswith("三")
     for prefix, message in (("一 四", "lacks '四' of the prefix '一 四'"), (["一"], "3 lines, 1 prefixes")):
         with pytest.raises(ValueError, match=message):
