@@ -141,7 +141,7 @@ class Search:
             order = remaining((limits > length) & (hope > to_beat[texts]))
             if 0 < order.size < batch:
                 beside = _rows(beside, order)
-            if cache is not None and 0 < order.size and (order.size < batch or self.size > 1):
+            if cache is not None and order.size > 0 and (order.size < batch or self.size > 1):
                 cache.select(order, parents[order])
             texts, totals, ids = texts[order], totals[order], ids[order]
             yield tokens
