@@ -103,8 +103,6 @@ class Translator:
         """
         if batch_size < 1:
             raise ValueError(f"translate: batch_size must be at least 1, got {batch_size}")
-        if num_best > beam:
-            raise ValueError(f"translate: num_best must be at most the beam, {beam}, got {num_best}")
         lines = _texts(lines, "translate")
         prefixes = self._prefixes(prefix, len(lines))
         alpha = self.alpha if alpha is None else alpha

@@ -1,4 +1,4 @@
-"""For the tests of decoding: small models with peaked distributions, and translations found the slow and plain way."""
+"""For the tests of decoding: small models with peaked distributions, and texts found the slow and plain way."""
 
 from __future__ import annotations
 
@@ -43,65 +43,40 @@ def random_sources(seed: int, lengths: tuple[int, ...] = (5, 2, 7, 1, 4)) -> np.
     return sources
 
 
-def trimmed(source: np.ndarray) -> np.ndarray:
-    """A padded row as a batch of its own, (1, length)."""
-    return source[None, :np.count_nonzero(source)]
-
-
-def controlled(logits, ids, added, end, prefix=(), min_length=0, repetition_penalty=1.0, no_repeat_ngram_size=0):
+def controlled(logits, ids, added, end, never, prefix=(), min_length=0, repetition_penalty=1.0, no_repeat_ngram_size=0):
     """The log-probabilities after the tokens `ids`, token by token, of logits (V,); as Hugging Face's processors do."""
-    logits = [float(x) for x in logits]
-    for token in set(ids):
+    logits, n = [float(x) for x in logits], no_repeat_ngram_size
+    for token in {*ids} - {*never}:
         logits[token] = logits[token] / repetition_penalty if logits[token] > 0 else logits[token] * repetition_penalty
-    row = F.log_softmax(np.array(logits))
-    n = no_repeat_ngram_size
+    row, seen = F.log_softmax(np.array(logits)), {tuple(ids[i:i + n]) for i in range(len(ids) - n + 1)}
     for token in range(len(row)):
-        seen = {tuple(ids[i:i + n]) for i in range(len(ids) - n + 1)}
-        repeats = n > 0 and (*ids, token)[-n:] in seen
-        too_early = token == end and added < min_length
-        if (added < len(prefix) and token != prefix[added]) or (added >= len(prefix) and (repeats or too_early)):
+        banned = (n > 0 and (*ids, token)[-n:] in seen) or (token == end and added < min_length)
+        if token in never or (token != prefix[added] if added < len(prefix) else banned):
             row[token] = -np.inf
     return row
 
 
-def following(model, source, prefixes, **options):
-    """log P(token | prefix, source), after the options, for prefixes of one length: a row (V,) for each."""
-    sources = np.repeat(trimmed(source), len(prefixes), axis=0)
-    return after(lambda texts: model(sources, [[BOS, *ids] for ids in texts]), [], prefixes, **options)
+def plain_beam(model, text, size, num_best, longest, alpha, end=EOS, never=(PAD, BOS), **options):
+    """The best of what follows a source, or a prompt of a decoder-only model: (ids, score, finished), best first.
 
-
-def after(logits, prompt, continuations, **options):
-    """log P(token | ids), after the options, for continuations of one length, from the `logits` of whole texts."""
-    texts = [[*prompt, *ids] for ids in continuations]
-    with minigrad.no_grad(), nn.evaluating():
-        rows = logits(texts).numpy()[:, -1]
-    return [controlled(row, ids, len(ids) - len(prompt), EOS, **options) for row, ids in zip(rows, texts, strict=True)]
-
-
-def normalised(log_probability: float, tokens: int, alpha: float) -> float:
-    """Wu et al. 2016, equation 14, written out once more; `tokens` counts end-of-sentence."""
-    return log_probability / ((5 + tokens) ** alpha / (5 + 1) ** alpha)
-
-
-def plain_beam(model, source, size, num_best, max_length, alpha, following_of=following):
-    """One sentence, computed anew at each step, always to the greatest length: (ids, score, finished), best first.
-
-    `following_of` gives the log-probabilities of what follows some ids, as `following` does.
+    Everything is computed anew at each step, always to the greatest length.
     """
+    text, translates = [*map(int, text)], isinstance(model, Transformer)
+    prompt, source = ([BOS], [token for token in text if token != PAD]) if translates else (text, None)
     beam, done = [((), 0.0)], []
-    for length in range(1, max_length + 1):
-        if not beam:
-            break
-        rows = following_of(model, source, [list(ids) for ids, _ in beam])
-        candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, rows, strict=True)
-                      for token in (EOS, *LETTERS) if row[token] > -math.inf]
-        candidates.sort(key=lambda candidate: -candidate[1])
-        beam = []
-        for ids, total in candidates[:size]:
-            if ids[-1] == EOS:
-                done.append((ids[:-1], normalised(total, length, alpha), True))
-            else:
-                beam.append((ids, total))
+    for length in range(1, longest + 1):
+        if beam:
+            texts = [[*prompt, *ids] for ids, _ in beam]
+            with minigrad.no_grad(), nn.evaluating():
+                rows = (model([source] * len(texts), texts) if translates else model(texts)).numpy()[:, -1]
+            rows = [controlled(row, ids, length - 1, end, never, **options)
+                    for row, ids in zip(rows, texts, strict=True)]
+            candidates = [((*ids, token), total + row[token]) for (ids, total), row in zip(beam, rows, strict=True)
+                          for token in range(len(row)) if row[token] > -math.inf]
+            candidates = sorted(candidates, key=lambda candidate: -candidate[1])[:size]
+            # Wu et al. 2016, equation 14, written out once more: the end counts
+            done += [(ids[:-1], total / ((5 + length) ** alpha / 6 ** alpha), True)
+                     for ids, total in candidates if ids[-1] == end]
+            beam = [candidate for candidate in candidates if candidate[0][-1] != end]
     done.sort(key=lambda hypothesis: -hypothesis[1])
-    cut_off = [(ids, normalised(total, len(ids), alpha), False) for ids, total in beam]
-    return (done + cut_off)[:num_best]
+    return (done + [(ids, total / ((5 + longest) ** alpha / 6 ** alpha), False) for ids, total in beam])[:num_best]

@@ -1,28 +1,16 @@
 """Greedy decoding and beam search, with every option, against a plain beam and against exhaustive search."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 
 import minigrad
 
-from tests.transformer.decoding_models import (
-    EOS,
-    LETTERS,
-    PAD,
-    following,
-    peaked_model,
-    plain_beam,
-    prefer,
-    random_sources,
-    trimmed,
-)
-from transformer.data.batches import trimmed as trimmed_batch
+from tests.transformer.decoding_models import EOS, LETTERS, PAD, peaked_model, plain_beam, prefer, random_sources
+from transformer.data.batches import trimmed
 from transformer.decode import beam, beam_search, greedy
 from transformer.decode.controls import DecodingError
-from transformer.decode.search import Search
 
 OPTIONS = [
     {}, {"alpha": 0.0}, {"alpha": 1.0},
@@ -31,8 +19,6 @@ OPTIONS = [
     {"prefix": [4, 3]}, {"prefix": [[4], [], [3, 3, 3], [5, 4], [3]]},
     {"prefix": [3, 3, 3], "min_length": 5, "repetition_penalty": 1.3, "no_repeat_ngram_size": 2},
 ]
-
-
 WAYS = {
     "greedy": lambda model, source, **options: [[h] for h in greedy(model, source, **options)],
     "beam": lambda model, source, **options: beam_search(model, source, 3, 2, **options),
@@ -56,13 +42,12 @@ def test_translations_are_those_of_a_plain_beam(options, size, num_best, longest
         model, sources = prefer(peaked_model(seed, sharpness=3.0), eos=-1.0), random_sources(seed)
         found = beam_search(model, sources, size, num_best, longest, **options)
         for row, (hypotheses, source) in enumerate(zip(found, sources, strict=True)):
-            own = dict(options)
-            if np.ndim(own.get("prefix", [0])[0]) or own.get("prefix", [0])[0] == []:
+            own = {"alpha": 0.6} | options
+            if "prefix" in own and row < len(own["prefix"]) and np.ndim(own["prefix"][0]):
                 own["prefix"] = own["prefix"][row]
-            [alone] = beam_search(model, trimmed(source), size, num_best, longest, **own)
+            [alone] = beam_search(model, trimmed(source[None], PAD), size, num_best, longest, **own)
             assert [h.ids for h in alone] == [h.ids for h in hypotheses]
-            alpha = own.pop("alpha", 0.6)
-            expected = plain_beam(model, source, size, num_best, longest, alpha, partial(following, **own))
+            expected = plain_beam(model, source, size, num_best, longest, **own)
             assert [(tuple(h.ids), h.finished) for h in hypotheses] == [(ids, ended) for ids, _, ended in expected]
             np.testing.assert_allclose([h.score for h in hypotheses], [score for _, score, _ in expected], rtol=1e-9)
         if size == 1 and "alpha" not in options:
@@ -74,49 +59,43 @@ def test_translations_are_those_of_a_plain_beam(options, size, num_best, longest
 # --- When a search ends ---------------------------------------------------------------------------
 
 
-def shapes_of_steps(monkeypatch) -> list[tuple[int, int]]:
-    """A list that will get (sentences, hypotheses of each) for every step from now on."""
-    shapes, original = [], Search.logits
-    monkeypatch.setattr(Search, "logits", lambda steps: shapes.append(steps.ids.shape[:2]) or original(steps))
-    return shapes
+def spied(model):
+    """The model, and a list that gets (sentences, hypotheses of each) for every step from now on."""
+    steps, decode = [], model.decode
+    model.decode = lambda ids, memory, memory_mask, cache: steps.append(
+        (len(memory), len(ids) // len(memory))) or decode(ids, memory, memory_mask, cache)
+    return model, steps
 
 
-def test_a_search_ends_when_nothing_can_win_any_more(monkeypatch):
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0])
+def test_a_search_ends_when_nothing_can_win_any_more(alpha):
     """The first step all but ends the sentence: what is open then cannot catch up, however long it may become."""
-    model, steps = prefer(peaked_model(0), eos=60.0), shapes_of_steps(monkeypatch)
-    for alpha in (0.0, 0.6, 1.0):
-        steps.clear()
-        beam_search(model, random_sources(0), 4, 1, 20, alpha)
-        assert steps == [(5, 1)], alpha  # one step of five sentences
+    model, steps = spied(prefer(peaked_model(0), eos=60.0))
+    beam_search(model, random_sources(0), 4, 1, 20, alpha)
+    assert steps == [(5, 1)]
 
 
-@pytest.mark.parametrize(("alpha", "wins"), [(2.0, "long"), (0.6, "short"), (0.0, "short")])
-def test_a_long_translation_may_overtake_one_that_has_ended(monkeypatch, alpha, wins):
+@pytest.mark.parametrize(("alpha", "wins"), [(2.0, [3] * 8), (0.6, []), (0.0, [])])
+def test_a_long_translation_may_overtake_one_that_has_ended(alpha, wins):
     """The normalised score of what is open can rise with its length, since log-probabilities are negative.
 
     The first step gives its end 0.55 and a letter 0.22, which eight nearly certain steps follow. One step further on,
     the letter's score is still below that of the end; the search must not stop there.
     """
-    first, middle, last = [0.55, 0.22, 0.13, 0.1], [0.001, 0.997, 0.001, 0.001], [0.997, 0.001, 0.001, 0.001]
-    following, computed = iter([first, *[middle] * 7, last, *[middle] * 31]), Search.logits
-
-    def logits(steps):
-        computed(steps)  # which fills the cache
-        return np.tile(np.log([1e-300, 1e-300, *next(following)]), (steps.ids.shape[0] * steps.ids.shape[1], 1))
-
+    rows = {1: [0.55, 0.22, 0.13, 0.1], 9: [0.997, 0.001, 0.001, 0.001]}
     model = peaked_model(0)
-    monkeypatch.setattr(Search, "logits", logits)
+    decode = model.decode
+    model.decode = lambda ids, cache, **beside: 0 * decode(ids, **beside, cache=cache) + np.log(
+        [1e-300, 1e-300, *rows.get(ids.shape[1], [0.001, 0.997, 0.001, 0.001])])
     ((found,),) = beam_search(model, [[3, EOS]], 2, 1, max_length=20, alpha=alpha)
-    assert found.ids == ([3] * 8 if wins == "long" else [])
-    assert found.finished
+    assert (found.ids, found.finished) == (wins, True)
 
 
-def test_finished_sentences_leave_the_batch(monkeypatch):
-    model, shapes = peaked_model(1), shapes_of_steps(monkeypatch)
-    found = greedy(model, random_sources(1), max_length=15)
-    lengths = [len(h.ids) + h.finished for h in found]
-    assert shapes == [(sum(length > step for length in lengths), 1) for step in range(max(lengths))]
-    assert len(set(shapes)) > 1
+def test_finished_sentences_leave_the_batch():
+    model, steps = spied(peaked_model(1))
+    lengths = [len(h.ids) + h.finished for h in greedy(model, random_sources(1), max_length=15)]
+    assert steps == [(sum(length > step for length in lengths), 1) for step in range(max(lengths))]
+    assert len(set(steps)) > 1
 
 
 @every_way
@@ -124,8 +103,7 @@ def test_default_max_length_follows_the_sentence(decode):
     """Twice its tokens, end-of-sentence included, plus ten: without its padding, and no more than the positions."""
     model, sources = prefer(peaked_model(0), eos=-100.0), random_sources(0, (5, 2, 17))
     for row, limit in zip(decode(model, sources), (22, 16, 40), strict=True):
-        assert {len(h.ids) for h in row} == {limit}
-        assert not any(h.finished for h in row)
+        assert {(len(h.ids), h.finished) for h in row} == {(limit, False)}
     for options, length in (({"min_length": 30}, 30), ({"prefix": [3] * 25}, 25)):  # or as long as these ask
         assert len(decode(prefer(peaked_model(0), eos=30.0), sources[1:2], **options)[0][0].ids) == length
 
@@ -133,14 +111,13 @@ def test_default_max_length_follows_the_sentence(decode):
 # --- What holds for every way ---------------------------------------------------------------------
 
 
-def test_the_smaller_id_comes_first_and_what_never_comes_last(monkeypatch):
-    logits = np.array([[0.5, 1e4, 2.0, 2.0], [-1.0, 3.0, -math.inf, 1.0]])
-    monkeypatch.setattr(Search, "logits", lambda steps: logits)
-    tokens, values = Search(peaked_model(0), None, np.zeros((2, 1), int), {}, np.full(2, 9), 2, [0, 1], size=9
-                            )._candidates()
-    assert tokens[:, 0, :2].tolist() == [[2, 3], [3, 0]]  # where there are no others, −inf marks that
-    np.testing.assert_allclose(values[0, 0, :2], 2 - 1e4, rtol=1e-14)
-    assert (values[1, 0, 1:] == -math.inf).all()
+def test_of_equally_probable_tokens_the_smaller_id_comes_first():
+    model = peaked_model(0)
+    for parameter in model.projection.parameters():
+        parameter.data[...] = 0.0
+    assert [h.ids for h in greedy(prefer(model, eos=-1.0), random_sources(0), 4)] == [[3] * 4] * 5
+    [found, *_] = beam_search(model, random_sources(0), 3, 3, 1)
+    assert [h.ids for h in found] == [[3], [4], [5]]
 
 
 @every_way
@@ -152,37 +129,29 @@ def test_evaluation_mode_for_decoding_only(decode):
     found = decode(model, sources)
     assert [module.training for module in model.modules()] == modes
     assert minigrad.is_grad_enabled()
-    assert found == decode(model.eval(), sources)
+    off = {"prefix": [[]] * 5, "min_length": 0, "repetition_penalty": 1, "no_repeat_ngram_size": 0}
+    assert found == decode(model.eval(), sources) == decode(model, sources, **off), "off, they change no bit"
     with pytest.raises(ValueError, match="positions"):
         decode(model.train(), sources, max_length=1000)
     assert all(module.training for module in model.modules())
     assert [decode(model, np.zeros((0, length), np.int64)) for length in (4, 0)] == [[], []]
 
 
-@pytest.mark.parametrize("name", WAYS)
-def test_threads_divide_the_batch(name, monkeypatch):
+@every_way
+def test_threads_divide_the_batch(decode, monkeypatch):
     """Sentences of like length go together, with their prefixes, and come back in their order; no token is lost."""
     model, sources = prefer(peaked_model(4), eos=-2.0), random_sources(4, (*range(1, 19), 3, 1, 9, 2))
     prefixes = [[letter] * (row % 3) for row, letter in enumerate(np.resize(LETTERS, len(sources)))]
     for given, shapes in ((sources, [(6, 19), (16, 13)]), (np.insert(sources, 1, PAD, axis=1), [(6, 20), (16, 14)])):
-        widths = []
-        monkeypatch.setattr(beam, "trimmed", lambda *ids, widths=widths: (
-            widths.append((out := trimmed_batch(*ids)).shape) or out))
-        expected = [[h for h, *_ in WAYS[name](model, given, prefix=prefixes)]]
+        one, parts = [h for h, *_ in decode(model, given, prefix=prefixes)], []
+        monkeypatch.setattr(beam, "trimmed", lambda *ids, parts=parts: (
+            parts.append(trimmed(*ids).shape) or trimmed(*ids)))
         with minigrad.parallel.threads(2):
-            expected.append([h for h, *_ in WAYS[name](model, given, prefix=prefixes)])
-        assert sorted(widths[1:]) == shapes
-        one, two = expected
+            two = [h for h, *_ in decode(model, given, prefix=prefixes)]
+        assert sorted(parts) == shapes
         assert [h.ids for h in one] == [h.ids for h in two]
         np.testing.assert_allclose([h.score for h in one], [h.score for h in two], rtol=1e-12)
         assert all(h.ids[:len(prefix)] == prefix for h, prefix in zip(one, prefixes, strict=True))
-
-
-@every_way
-def test_options_that_are_off_change_no_bit(decode):
-    model, sources = peaked_model(1, dtype=np.float32), random_sources(1)
-    off = {"prefix": [[]] * 5, "min_length": 0, "repetition_penalty": 1, "no_repeat_ngram_size": 0}
-    assert decode(model, sources, **off) == decode(model, sources)
 
 
 # --- Mistakes -------------------------------------------------------------------------------------
@@ -195,15 +164,14 @@ def test_options_that_are_off_change_no_bit(decode):
         ({"max_length": 41}, "max_length 41 .* 40 positions"),
         ({"prefix": [[3], [4], [5]]}, "a prefix for each of the 2 sentences expected, got 3"),
         *(({"prefix": [3, token]}, "prefix 0 has padding, or the beginning or the end") for token in (0, 1, 2)),
-        ({"min_length": -1}, "min_length must be at least 0"),
-        ({"repetition_penalty": 0}, "repetition_penalty must be at least 0.001, got 0"),
+        ({"min_length": -1}, "min_length must be at least 0"), ({"repetition_penalty": 0}, "at least 0.001, got 0"),
         ({"repetition_penalty": math.inf}, "at most 1000"),
         ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size must be at least 0"))),
     (None, {"prefix": [3, 6]}, IndexError, "prefix: id 6 is out of range"),
     (None, {"prefix": [0.5]}, TypeError, "prefix must be integers"),
     (None, {"prefix": np.ma.masked_equal([3, 4], 4)}, TypeError, "masked"),
     (None, {"min_length": 2.5}, TypeError, "min_length must be an integer"),
-    (None, {"min_lenght": 4}, TypeError, "no option min_lenght; .* min_length, rep"),
+    (None, {"min_lenght": 4}, TypeError, "min_lenght"),
     (None, {"prefix": [3] * 8, "max_length": 7}, DecodingError, "8 tokens is more than the greatest length, 7"),
     (None, {"min_length": 41}, DecodingError, "41 tokens is more than the greatest length, 40"),
     (None, {"min_length": 4, "no_repeat_ngram_size": 1}, DecodingError, "no token may follow; lower min_length"),

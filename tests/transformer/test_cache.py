@@ -9,51 +9,33 @@ import pytest
 
 from minigrad import Tensor, no_grad
 
-from tests.transformer.decoding_models import peaked_model
+from tests.transformer.decoding_models import peaked_model, prefer
 from tests.transformer.models import IDS, SOURCES, language_model
 from transformer import Transformer, TransformerConfig
 from transformer.decode import Cache, beam_search, generate
-from transformer.decode.search import Search
+from transformer.decode.controls import Controls
+from transformer.decode.search import Search, decoding
 
-# --- What is refused ------------------------------------------------------------------------------
 
-
-def test_what_a_cache_cannot_go_on_with_is_an_error():
-    model = language_model().eval()
-    for ids in (IDS[:2], IDS[:, :4]):
-        with no_grad():
-            cache = Cache()
-            model(IDS[:, :4], cache=cache)
-            with pytest.raises(ValueError, match=r"4 tokens of each of 3 texts .* cannot go on with ids of shape"):
-                model(ids, cache=cache)
-    cache = Cache()
+@pytest.mark.parametrize(("then", "error", "message"), [
+    (lambda model, cache: model(IDS[:2], cache=cache), ValueError, "4 tokens of each of 3 texts .* cannot go on with"),
+    (lambda model, cache: model(IDS[:, :4], cache=cache), ValueError, "cannot go on with ids of shape"),
+    (lambda model, cache: (cache.select([0, 1, 2], np.zeros((3, 2), int)), model(IDS[[0, 0, 1, 1, 2, 2]], cache=cache)),
+     ValueError, "with 2 hypotheses"),
+    *((lambda model, cache, texts=texts: cache.select(texts), error, "Cache: the numbers of texts")
+      for texts, error in (([True, False, True], TypeError), ([0.5], TypeError), ([3], IndexError))),
+    (lambda model, cache: setattr(model.layers[0], "forward", lambda *args, layer=model.layers[0].forward, **options: (
+        layer(*args, **options), layer(*args, **options))) or model(IDS, cache=cache),
+     ValueError, "called once at each reading"),
+])
+def test_what_is_refused(then, error, message):
+    model, cache = language_model().eval(), Cache()
+    with pytest.raises(RuntimeError, match="no gradient through a cache"):
+        model(IDS, cache=Cache())
     with no_grad():
         model(IDS[:, :4], cache=cache)
-        cache.select([0, 1, 2], np.zeros((3, 2), int))
-        with pytest.raises(ValueError, match="with 2 hypotheses"):
-            model(np.repeat(IDS[:, :6], 2, axis=0), cache=cache)
-
-
-@pytest.mark.parametrize(("texts", "error"), [([True, False, True], TypeError), ([0.5], TypeError), ([3], IndexError)])
-def test_texts_that_are_no_indices_are_an_error(texts, error):
-    cache = Cache()
-    with no_grad():
-        language_model().eval()(IDS, cache=cache)
-    with pytest.raises(error, match="Cache: the numbers of texts"):
-        cache.select(texts)
-
-
-def test_a_layer_that_calls_its_attention_twice_is_an_error():
-    model = language_model().eval()
-    twice = model.layers[0].forward
-    model.layers[0].forward = lambda x, *args, **options: twice(twice(x, *args, **options), *args, **options)
-    with no_grad(), pytest.raises(ValueError, match="called once at each reading"):
-        model(IDS, cache=Cache())
-
-
-def test_there_is_no_gradient_through_a_cache():
-    with pytest.raises(RuntimeError, match="no gradient through a cache"):
-        language_model()(IDS, cache=Cache())
+        with pytest.raises(error, match=message):
+            then(model, cache)
 
 
 # --- Parts that do without ------------------------------------------------------------------------
@@ -69,7 +51,8 @@ WITHOUT = {
 
 
 def translations(model):
-    return [[h.ids for h in row] for size in (1, 3) for row in beam_search(model, SOURCES, size, max_length=8)]
+    """Of sentences that leave the batch at different times, the second first."""
+    return [[h.ids for h in row] for size in (1, 3) for row in beam_search(model, SOURCES, size)]
 
 
 def continuations(model):
@@ -78,7 +61,7 @@ def continuations(model):
 
 @pytest.mark.parametrize("way", WITHOUT)
 @pytest.mark.parametrize(("make", "place", "written"), [
-    *((peaked_model, f"decoder{place}", translations) for place in (
+    *((lambda seed: prefer(peaked_model(seed), eos=-100.0), f"decoder{place}", translations) for place in (
         "", ".layers.1", ".layers.1.self_attention", ".layers.1.cross_attention")),
     *((lambda seed: language_model(num_layers=2), place, continuations) for place in (
         "", "layers.1", "layers.1.self_attention"))])
@@ -104,18 +87,17 @@ def test_a_part_that_does_without_a_cache(make, place, written, way, monkeypatch
 
 def test_a_step_allocates_as_much_whatever_was_decoded_before(monkeypatch):
     """Only attention's weights and masks grow: a copy of the keys or of the values would be many times as large."""
-    hypotheses, batch = 2, 16
+    hypotheses, batch, peaks = 2, 16, []
     monkeypatch.setattr("transformer.decode.cache.FIRST_ROOM", 40 * hypotheses)
-    config = TransformerConfig(9, 9, d_model=128, num_heads=1, d_ff=16, num_encoder_layers=1, num_decoder_layers=1)
-    model = Transformer(config).eval()
-    source = np.full((batch, 5), 3)
-    peaks = []
-    with no_grad():
-        search = Search(model, model.decode, np.full((batch, 1), 1), {"memory": model.encode(source)},
-                        np.full(batch, 40), -1, (2,), size=hypotheses)
+    model = Transformer(TransformerConfig(9, 9, d_model=128, num_heads=1, d_ff=16, num_encoder_layers=1,
+                                          num_decoder_layers=1))
+    with decoding(model):
+        beside = {"memory": model.encode(np.full((batch, 5), 3))}
+        steps = iter(Search(model, model.decode, np.full((batch, 1), 1), beside, np.full(batch, 40), -1, (2,),
+                            Controls(), np.zeros((0, batch)), size=hypotheses))
         for _ in range(30):
             tracemalloc.start()
-            search.step()
+            next(steps)
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     one_copy = 20 * hypotheses * batch * 128 * 4  # bytes of the keys of 20 steps

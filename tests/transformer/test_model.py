@@ -1,6 +1,7 @@
 """The sequence-to-sequence model: its loss, its ids, and what it refuses; test_models.py has its formula."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from tests.transformer.tiny import (
     tiny_config,
     tiny_model,
 )
-from transformer import Transformer, TransformerConfig, shift_right
+from transformer import Transformer, shift_right
 
 # ------------------------------------------------------------------ the loss
 
@@ -48,8 +49,8 @@ def test_shift_right_puts_the_beginning_first_and_drops_the_last():
 def test_float32_is_kept_throughout(fused):
     model = tiny_model(np.float32, dropout=0.1)
     with minigrad.fused(fused):
-        found = {"loss": model.loss(SOURCE, LABELS, 0.1), **backward(model, lambda: model.loss(SOURCE, LABELS, 0.1))}
-    assert {value.dtype for value in found.values()} == {np.dtype(np.float32)}
+        gradients = backward(model, lambda: model.loss(SOURCE, LABELS, 0.1))
+    assert {value.dtype for value in (model.loss(SOURCE, LABELS), *gradients.values())} == {np.dtype(np.float32)}
 
 
 def test_initial_parameters_follow_the_design():
@@ -73,34 +74,30 @@ def test_initial_parameters_follow_the_design():
 @pytest.mark.parametrize("made", [np.ndarray.tolist, np.uint8, Tensor])
 def test_ids_may_be_lists_arrays_of_any_integers_or_tensors(made):
     model = tiny_model()
-    expected = model.loss(SOURCE, LABELS, 0.1).item()
-    assert model.loss(made(SOURCE), made(LABELS), 0.1).item() == expected
+    assert model.loss(made(SOURCE), made(LABELS), 0.1).item() == model.loss(SOURCE, LABELS, 0.1).item()
     assert model(made(SOURCE), shift_right(LABELS, BOS)).shape == (2, 4, VOCABULARY)
 
 
 @pytest.mark.parametrize(("side", "worst"), [("source", -1), ("source", 5), ("target", -1), ("target", 9)])
 def test_ids_out_of_range_are_refused_by_name(side, worst, device):
-    model = Transformer(TransformerConfig.from_json({**tiny_config().to_json(), "source_vocab_size": 5,
-                                                     "target_vocab_size": 9})).to(device)
-    good, bad = np.array([[4, 3, EOS]]), np.array([[4, worst, EOS]])
+    model = Transformer(replace(tiny_config(), source_vocab_size=5, target_vocab_size=9)).to(device)
+    ids = {"source": [[4, 3, EOS]], "target": [[4, 3, EOS]]} | {side: [[4, worst, EOS]]}
     for call in (model, model.loss):
         with pytest.raises(IndexError, match=rf"{side} ids: id {worst} "):
-            call(*((bad, good) if side == "source" else (good, bad)))
+            call(*ids.values())
     assert model([[4, 3]], [[1, 8]]).shape == (1, 2, 9)
 
 
-def test_ids_of_other_types_and_shapes_are_refused():
-    model = tiny_model()
-    for ids in (SOURCE > 3, [[5.0, 2.0]], Tensor([[5.0, 2.0]])):
-        with pytest.raises(TypeError, match="source ids must be integers"):
-            model.encode(ids)
-    with pytest.raises(TypeError, match="target ids must be integers"):
-        model.loss(SOURCE, LABELS > 3)
-    with pytest.raises(ValueError, match=r"source ids.* \(5,\)"):
-        model.encode(SOURCE[0])
-    for call in (model, model.loss):
-        with pytest.raises(ValueError, match=r"same batch.* 1 and 2 sentences"):
-            call(SOURCE[:1], LABELS)
+@pytest.mark.parametrize(("source", "labels", "error", "message"), [
+    *((ids, LABELS, TypeError, "source ids must be integers") for ids in (SOURCE > 3, [[5.0, 2.0]], Tensor([[5.0]]))),
+    (SOURCE, LABELS > 3, TypeError, "target ids must be integers"),
+    (SOURCE[0], LABELS, ValueError, r"source ids.* \(5,\)"),
+    (SOURCE[:1], LABELS, ValueError, r"same batch.* 1 and 2 sentences"),
+])
+def test_ids_of_other_types_and_shapes_are_refused(source, labels, error, message):
+    for call in (tiny_model(), tiny_model().loss):
+        with pytest.raises(error, match=message):
+            call(source, labels)
 
 
 @pytest.mark.parametrize("sizes", [((2, 0), (2, 4)), ((2, 5), (2, 0)), ((0, 5), (0, 4)), ((2, 0), (2, 0))], ids=str)
@@ -117,22 +114,18 @@ def test_empty_sequences_and_batches_are_no_trouble(sizes):
                          ids=["pre-norm, fused", "post-norm, by steps"])
 def test_sentences_that_are_all_padding_give_no_nan_and_change_no_others(norm, fused, device):
     model = tiny_model(device=device, norm=norm, dropout=0.0)
-    source = np.concatenate([SOURCE, np.full((1, 5), PAD)])
-    labels = np.concatenate([LABELS, np.full((1, 4), PAD)])
+    source, labels = (np.concatenate([ids, np.full_like(ids[:1], PAD)]) for ids in (SOURCE, LABELS))
+
+    def gradients(source, labels):
+        return backward(model, lambda: model.loss(source, labels, 0.1))
+
     with minigrad.fused(fused):
-        logits = model(source, shift_right(labels, BOS)).numpy()
-        assert np.isfinite(logits).all()
-        gradients = backward(model, lambda: model.loss(source, labels, 0.1))
-        assert_same(gradients, backward(model, lambda: model.loss(SOURCE, LABELS, 0.1)))
-
-        empty_source = np.array([[PAD] * 5, SOURCE[1]])  # no source, but something to say
-        gradients = backward(model, lambda: model.loss(empty_source, LABELS, 0.1))
-        assert all(np.isfinite(gradient).all() for gradient in gradients.values())
-
-        nothing = model.loss(source[2:], labels[2:], 0.1)
-        assert nothing.item() == 0
-        gradients = backward(model, lambda: model.loss(source[2:], labels[2:], 0.1))
-        assert all((gradient == 0).all() for gradient in gradients.values())
+        assert np.isfinite(model(source, shift_right(labels, BOS)).numpy()).all()
+        assert_same(gradients(source, labels), gradients(SOURCE, LABELS))
+        no_source = gradients(source[[2, 1]], LABELS)  # but something to say
+        assert all(np.isfinite(gradient).all() for gradient in no_source.values())
+        assert model.loss(source[2:], labels[2:], 0.1).item() == 0
+        assert all((gradient == 0).all() for gradient in gradients(source[2:], labels[2:]).values())
 
 
 def test_a_model_that_is_not_drawn_is_loaded():

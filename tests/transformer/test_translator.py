@@ -6,11 +6,9 @@ import shutil
 import numpy as np
 import pytest
 
-import minigrad
-
 from tests.transformer.digits import PAIRS, SENTENCES, translated
 from transformer import Translator
-from transformer.data import BOS, EOS, build_tokenizers
+from transformer.data import EOS, build_tokenizers
 from transformer.decode import beam_search
 from transformer.training import metrics
 from transformer.translator import DECODING, Translation
@@ -40,14 +38,18 @@ def test_any_iterable_of_lines(translator, lines):
     assert first(translator.translate(lines)) == ["一", "二 三"]
 
 
-@pytest.mark.parametrize(("lines", "message"), [
-    ("one", r"give \[text\]"), (b"one", r"give \[text\]"), (["one", 2], "line 2 is of type int"),
-    ([b"one"], "line 1 is of type bytes")])
-def test_what_is_no_list_of_texts_is_refused(translator, lines, message):
-    for refusing in (translator.translate, lambda lines: translator.evaluate(lines, ["一"]),
-                     lambda lines: translator.evaluate(["one"], lines)):
-        with pytest.raises(TypeError, match=message):
-            refusing(lines)
+@pytest.mark.parametrize(("lines", "references", "error", "message"), [
+    ("one", ["一"], TypeError, r"give \[text\]"), (b"one", ["一"], TypeError, r"give \[text\]"),
+    (["one", 2], ["一"] * 2, TypeError, "line 2 is of type int"), ([b"one"], ["一"], TypeError, "line 1 is of type b"),
+    (["one"], "一", TypeError, r"give \[text\]"), (["one", "two"], ["一"], ValueError, "2 sources, 1 references"),
+    ([], [], ValueError, "there are no sentence pairs"),
+])
+def test_what_is_no_list_of_texts_is_refused(translator, lines, references, error, message):
+    with pytest.raises(error, match=message):
+        translator.evaluate(lines, references)
+    if error is TypeError and not isinstance(references, str):
+        with pytest.raises(error, match=message):
+            translator.translate(lines)
 
 
 def test_blank_lines_stay_blank_and_the_model_does_not_see_them(translator, monkeypatch):
@@ -73,14 +75,14 @@ def test_a_text_longer_than_the_positions_is_cut(translator):
     assert (found[2].text, found[2].score) == (found[1].text, pytest.approx(found[1].score))
     assert translator.loss([(lines[2], "一 " * 9)]) == translator.loss([(lines[1], "一 " * 7)])
     assert translator.evaluate(lines, ["一"] * 4)["truncated"] == 1
-    for name, wrong in (("batch_size", 0), ("num_best", 3)):
-        with pytest.raises(ValueError, match=f"translate: {name}"):
+    for name, wrong, message in (("batch_size", 0, "batch_size"), ("num_best", 3, "a beam of 1 cannot give")):
+        with pytest.raises(ValueError, match=message):
             translator.translate(["one"], **{name: wrong})
 
 
 def test_each_line_has_its_prefix(translator):
-    found = first(translator.translate(["one two", "", "three"], prefix=["三", "二", ""]))
-    assert found == [first(translator.translate(["one two"], prefix="三"))[0], "", "三"]
+    found = first(translator.translate(["one two", "", "two"], prefix=["三", "二", ""]))
+    assert found == [first(translator.translate(["one two"], prefix="三"))[0], "", "二"]
     assert found[0].startswith("三")
     for prefix, message in (("一 四", "lacks '四' of the prefix '一 四'"), (["一"], "3 lines, 1 prefixes")):
         with pytest.raises(ValueError, match=message):
@@ -107,26 +109,17 @@ def test_alpha_is_by_default_what_the_training_chose(run, tmp_path, capsys, text
 
 
 def test_the_loss_is_the_mean_over_all_target_tokens(translator):
-    """Against one sentence at a time, without padding."""
-    total, tokens = 0.0, 0
+    """Against one sentence at a time, without padding; without dropout, and the mode stays."""
+    total, tokens, model = 0.0, 0, translator.model
     for source, target in PAIRS:
-        source_ids = [[*translator.source_tokenizer.encode(source), EOS]]
-        ids = translator.target_tokenizer.encode(target)
-        with minigrad.no_grad():
-            logits = translator.model.eval()(source_ids, [[BOS, *ids]]).numpy()[0].astype(np.float64)
-        chosen = logits[np.arange(len(ids) + 1), [*ids, EOS]]
-        total += float((np.log(np.exp(logits).sum(axis=-1)) - chosen).sum())
-        tokens += len(ids) + 1
-    assert translator.loss(PAIRS) == pytest.approx(total / tokens, abs=1e-6)
-    assert translator.loss(PAIRS, batch_tokens=5) == pytest.approx(total / tokens, abs=1e-6)
-
-
-def test_the_loss_is_without_dropout_and_leaves_the_mode_alone(translator):
-    before = translator.loss(PAIRS)
-    translator.model.train()
-    translator.model.encoder.embedding.dropout.p = 0.9
-    assert translator.loss(PAIRS) == before
-    assert translator.model.encoder.embedding.dropout.training
+        labels = [*translator.target_tokenizer.encode(target), EOS]
+        total += model.eval().loss([[*translator.source_tokenizer.encode(source), EOS]], [labels], 0.0, "sum").item()
+        tokens += len(labels)
+    model.train()
+    model.encoder.embedding.dropout.p = 0.9
+    for batch_tokens in (4096, 5):
+        assert translator.loss(PAIRS, batch_tokens) == pytest.approx(total / tokens, abs=1e-6)
+    assert model.encoder.embedding.dropout.training
 
 
 def test_evaluation(translator):
@@ -148,23 +141,14 @@ def test_evaluation(translator):
     assert translator.evaluate(["one  two"], [" 一   二 "])["exact_match"] == 1.0, "the spacing of words is no mistake"
 
 
-def test_an_unknown_word_is_not_got_right_by_the_unknown_token(translator, monkeypatch):
-    unknown = [[Translation("一 <unk>", -1.0, [*translator.target_tokenizer.encode("一"), 3])]]
-    monkeypatch.setattr(translator, "translate", lambda *arguments: unknown)
-    assert translator.evaluate(["one two"], ["一 万"])["token_accuracy"] == 1 / 2
-
-
-def test_characters_are_the_tokens_of_a_model_of_characters(translator):
+def test_tokens_are_counted_as_the_target_tokenizer_has_them(translator):
+    """An unknown word is not got right by the unknown token; of characters, blanks count too."""
     _, characters = build_tokenizers("characters", ["a"], ["一 二三"])
-    spelt = Translator(translator.model, translator.source_tokenizer, characters)
-    spelt.translate = lambda *arguments: [[Translation("二 一", -1.0, characters.encode("二 一"))]]
-    spelt.loss = lambda *arguments: 0.0
-    assert spelt.evaluate(["one two"], ["二 三"])["token_accuracy"] == 2 / 3
-    assert spelt.evaluate(["one two"], ["二 一 "])["exact_match"] == 0.0  # blanks are characters too
-
-
-def test_pairs_that_cannot_be_evaluated(translator):
-    with pytest.raises(ValueError, match="there are no sentence pairs"):
-        translator.evaluate([], [])
-    with pytest.raises(ValueError, match="2 sources, 1 references"):
-        translator.evaluate(["one", "two"], ["一"])
+    translator.loss, words = lambda *arguments: 0.0, translator.target_tokenizer
+    for translator.target_tokenizer, said, reference, accuracy in (
+            (words, "一 <unk>", "一 万", 1 / 2), (characters, "二 一", "二 三", 2 / 3),
+            (characters, "二 一", "二 一 ", 3 / 4)):
+        ids = translator.target_tokenizer.encode(said)
+        translator.translate = lambda *given, said=said, ids=ids: [[Translation(said, -1.0, ids)]]
+        found = translator.evaluate(["one two"], [reference])
+        assert (found["token_accuracy"], found["exact_match"]) == (accuracy, 0.0)

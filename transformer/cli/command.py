@@ -185,7 +185,7 @@ CHECKPOINT = ("--checkpoint", {"metavar": "best|latest|NAME"},
               "best")
 OF_THREADS = ("--threads", THREADS, "Threads that compute.  [default: all cores, at most 8; 1 for small models]")
 
-device_option, folder_argument = options("Machine", DEVICE), click.argument("folder", **FOLDER)
+folder_argument = click.argument("folder", **FOLDER)
 
 
 def decoding_options(command: F) -> F:

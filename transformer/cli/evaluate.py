@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +90,8 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
     click.echo(json.dumps(result))
     click.echo(", ".join(f"{name} {value:.4g}" for name, value in result.items() if isinstance(value, float)), err=True)
     if output is not None:
-        rows = zip(lines, map(translator.as_decoded, references), outputs, strict=True)
-        write_output(output, table(rows, graded=result["chrf"] is not None).encode())
-
-
-def table(rows: Iterable[tuple[str, str, str]], graded: bool) -> str:
-    """Source, reference, output and score of each sentence, with tabs, below a line of titles."""
-    lines = [("source", "reference", "output", "score")]
-    for source, reference, output in rows:
-        score = sentence_chrf(output, reference) if graded else 100 * (output == reference)
-        lines.append((source, reference, output, f"{score:.2f}"))
-    return "".join("\t".join(cell.translate(BLANKS) for cell in line) + "\n" for line in lines)
+        rows = [("source", "reference", "output", "score")]
+        for line, reference, said in zip(lines, map(translator.as_decoded, references), outputs, strict=True):
+            score = 100 * (said == reference) if result["chrf"] is None else sentence_chrf(said, reference)
+            rows.append((line, reference, said, f"{score:.2f}"))
+        write_output(output, "".join("\t".join(cell.translate(BLANKS) for cell in row) + "\n" for row in rows).encode())

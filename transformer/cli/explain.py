@@ -66,16 +66,11 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     """
     replaced = html is None and not text and PAGE.exists()
     html = html or (None if text else PAGE)
-    for wrong, problem in (
-            (replaced and not is_page(PAGE),
-             f"{PAGE} is there already, and is no page of this command; name another file: --html FILE"),
-            (not text and (head, step) != (None, None),
-             "--head and --step are of --text; the page has every head and every step"),
-            (text and html == STDOUT,
-             "--text and --html - would both write to the standard output; name a file for the page"),
-            (stories and html is None, "--story is of --html; a text tells no story")):
-        if wrong:
-            raise click.UsageError(problem)
+    if replaced and not is_page(PAGE):
+        raise click.UsageError(f"{PAGE} is there already, and is no page of this command; name another file: --html "
+                               "FILE")
+    if text and html == STDOUT:
+        raise click.UsageError("--text and --html - would both write to the standard output; name a file for the page")
     told = [read_story(path) for path in stories]
     translator = Translator.load(folder, device, checkpoint)
     tell_unknown(translator, {"SOURCE": source, "TARGET": target} | {

@@ -135,9 +135,6 @@ def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples
         yield "note: all validation pairs also stand in training: they say nothing of how well other text is translated"
     if unknown > MANY_UNKNOWN:
         yield "note: many tokens of the validation text are unknown; --tokens bpe knows all, and parts punctuation"
-    equal = sum(source == target for source, target in text.train)
-    if equal > len(text.train) / 10:
-        yield f"note: {counted(equal, 'pair has', 'pairs have')} the same text on both sides"
 
 
 def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:

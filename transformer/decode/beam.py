@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from minigrad import Tensor
 from minigrad.arguments import whole_number
 from minigrad.functional.embedding import integer_ids
 
 from transformer.data.batches import trimmed
-from transformer.decode.controls import controls_of
+from transformer.decode.controls import Controls, Ids
 from transformer.decode.search import Hypothesis, Search, decoding, in_parts
 from transformer.model import Transformer
 from transformer.model.transformer import ids_on
@@ -66,7 +66,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
-    config, options = model.config, controls_of(controls)
+    config, options = model.config, Controls(**controls)
     ids = ids_on("cpu", source, config.source_vocab_size, "source")
     lengths = (ids != config.pad_id).sum(axis=1)
     if not lengths.all():
@@ -79,33 +79,36 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
                          "ask for fewer, or train a model with a greater TransformerConfig.max_length")
     limits = np.full(len(ids), most)
     if max_length is None:
-        fewest = [max(len(each), options.min_length) for each in forced]
+        fewest = np.maximum((forced >= 0).sum(axis=0), options.min_length)
         limits = np.minimum(np.maximum(2 * lengths + 10, fewest), most)
 
-    def search(rows: NDArray[np.int64]) -> list[list[Hypothesis]]:
-        part = model.source_ids(trimmed(ids[rows], config.pad_id))
-        mask = model.memory_mask(part)
-        beside = {"memory": model.encode(part, mask), "memory_mask": None if mask is None else Tensor(mask)}
-        return Search(model, model.decode, np.full((len(rows), 1), config.bos_id), beside, limits[rows], config.eos_id,
-                      (config.pad_id, config.bos_id), options, [forced[row] for row in rows], beam_size, num_best, alpha
-                      ).results()
+    def search(rows: Ids) -> list[list[Hypothesis]]:
+        with decoding(model):
+            part = model.source_ids(trimmed(ids[rows], config.pad_id))
+            mask = model.memory_mask(part)
+            beside = {"memory": model.encode(part, mask), "memory_mask": None if mask is None else Tensor(mask)}
+        begin, never = np.full((len(rows), 1), config.bos_id), (config.pad_id, config.bos_id)
+        return Search(model, model.decode, begin, beside, limits[rows], config.eos_id, never, options, forced[:, rows],
+                      beam_size, num_best, alpha).results()
 
-    with decoding(model):
-        return in_parts(search, lengths, equal=False)
+    return in_parts(search, lengths, equal=False)
 
 
-def prefixes(model: Transformer, prefix: Any, batch: int) -> list[list[int]]:
-    """The tokens that each of `batch` translations begins with: target ids, for all or as a list with some for each.
+def prefixes(model: Transformer, prefix: Any, batch: int) -> Ids:
+    """The tokens that each of `batch` translations begins with: (longest, batch), −1 beyond the end of a prefix.
+
+    The `prefix` is one for all, or a list of one for each.
 
     Raises:
         IndexError: an id outside the vocabulary.
         ValueError: another number of prefixes; padding, begin- or end-of-sentence in one.
     """
-    given = prefix if len(prefix) and np.ndim(prefix[0]) else [prefix] * batch
+    config, given = model.config, prefix if len(prefix) and np.ndim(prefix[0]) else [prefix] * batch
     if len(given) != batch:
         raise ValueError(f"decoding: a prefix for each of the {batch} sentences expected, got {len(given)}")
-    rows = [integer_ids(row, "decoding: prefix", model.config.target_vocab_size).tolist() for row in given]
+    rows = [integer_ids(row, "decoding: prefix", config.target_vocab_size) for row in given]
     for number, ids in enumerate(rows):
-        if not {model.config.pad_id, model.config.bos_id, model.config.eos_id}.isdisjoint(ids):
+        if not {config.pad_id, config.bos_id, config.eos_id}.isdisjoint(ids.tolist()):
             raise ValueError(f"decoding: prefix {number} has padding, or the beginning or the end of a sentence: {ids}")
-    return rows
+    columns = [*zip_longest(*rows, fillvalue=-1)]
+    return np.array(columns, np.int64).reshape(len(columns), batch)

@@ -10,6 +10,7 @@ nothing: attention treats their queries like those of one text, and a mask says 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -48,14 +49,13 @@ class Cache:
     def __init__(self) -> None:
         self.length = self.past = self.texts = 0
         self.hypotheses = 1  # K
-        self.layers: list[LayerCache] = []
-        self.places: list[int] = []  # the place in its text of each entry of the buffers
+        self.layers = defaultdict[int, LayerCache](lambda: LayerCache(Kept(self, True), Kept(self, False)))
+        self.places = np.zeros(0, np.int64)  # the place in its text of each entry of the buffers
         self.seen: NDArray[np.bool_] | None = None  # the entries that each hypothesis sees, (B, K, entries); None: all
-        self._masks: tuple[Any, Any] | None = None  # the last mask of this reading, and what became of it
+        self.visible: Any = None  # the same on the model's device, for all heads: (B, 1, K, entries)
+        self.columns: Any = None  # the places on the model's device
 
     def __getitem__(self, number: int) -> LayerCache:
-        while len(self.layers) <= number:
-            self.layers.append(LayerCache(Kept(self, True), Kept(self, False)))
         return self.layers[number]
 
     def begin(self, ids: Any) -> int:
@@ -76,11 +76,12 @@ class Cache:
         if self.layers and not self.holds(self.length):
             raise ValueError("Cache: a layer did not keep the keys of all tokens that were read; its attention must "
                              "call cache.attend, or the model do without a cache")
-        self.past, self.length, self._masks = self.length, length, None
-        self.places += [place for place in range(self.past, length) for _ in range(self.hypotheses)]
+        self.past, self.length = self.length, length
+        self.places = np.concatenate([self.places, np.arange(self.past, length).repeat(self.hypotheses)])
         if self.seen is not None:
             itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
             self.seen = np.concatenate([self.seen, itself], axis=2)
+            self.visible, self.columns = (asarray_on(device_of(ids), x) for x in (self.seen[:, None], self.places))
         return self.past
 
     def holds(self, length: int, memory: bool = False) -> bool:
@@ -89,7 +90,8 @@ class Cache:
         Not, where a model or a part of it ignores the cache; nor without layers.
         """
         return self.length == length and bool(self.layers) and all(
-            layer.tokens.used == len(self.places) and (layer.memory.used > 0 or not memory) for layer in self.layers)
+            layer.tokens.used == len(self.places) and (layer.memory.used > 0 or not memory)
+            for layer in self.layers.values())
 
     def together(self, x: Any) -> Any:
         """What is of each hypothesis as of its text: a raw array (B · K, H, T, ·) → (B, H, K · T, ·)."""
@@ -98,18 +100,13 @@ class Cache:
         apart = x.reshape((self.texts, self.hypotheses, *x.shape[1:])).swapaxes(1, 2)  # (B, H, K, T, ·)
         return apart.reshape((self.texts, x.shape[1], -1, x.shape[3]))
 
-    def mask(self, mask: Any, device: str) -> Any:
+    def mask(self, mask: Any) -> Any:
         """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""
-        if self.seen is None:
-            return mask
-        if self._masks is None or self._masks[0] is not mask:  # of a model with one mask, the first layer makes it
-            made = asarray_on(device, self.seen[:, None])
-            if mask is not None:
-                with on_device_of(made):
-                    own = to_device(mask, device)[..., asarray_on(device, self.places)]
-                    made = made & (self.together(own) if own.ndim == 4 and len(own) > 1 else own)
-            self._masks = mask, made
-        return self._masks[1]
+        if self.seen is None or mask is None:
+            return mask if self.seen is None else self.visible
+        with on_device_of(self.visible):
+            own = to_device(mask, device_of(self.visible))[..., self.columns]
+            return self.visible & (self.together(own) if own.ndim == 4 and len(own) > 1 else own)
 
     def select(self, texts: Any, parents: Any = None) -> None:
         """Make these texts, in this order, the batch, and extend these hypotheses of each.
@@ -123,12 +120,12 @@ class Cache:
         """
         texts = integer_ids(texts, "Cache: the numbers of texts", self.texts or None)
         if parents is None:
-            parents = np.arange(self.hypotheses)[None].repeat(len(texts), axis=0)
+            parents = np.broadcast_to(np.arange(self.hypotheses), (len(texts), self.hypotheses))
         if self.seen is not None or parents.shape[1] > 1:
             seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
             self.seen = seen[texts[:, None], parents]
         if not np.array_equal(texts, np.arange(self.texts)):
-            for kept in chain(*self.layers):
+            for kept in chain(*self.layers.values()):
                 kept.select(texts)
         self.texts, self.hypotheses = parents.shape
 
@@ -171,8 +168,9 @@ class Kept:
             ValueError: an attention that is called more than once, or not at each reading.
         """
         if self.grows or not self.buffers:
-            self._append([self.cache.together(x) for x in make()])
-        mask = self.cache.mask(mask, device_of(queries)) if self.grows else mask
+            with on_device_of(queries):
+                self._append([self.cache.together(x) for x in make()])
+        mask = self.cache.mask(mask) if self.grows else mask
         keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
         heads = F.scaled_dot_product_attention(as_tensor(self.cache.together(queries)), keys, values, mask, **options)
         return as_tensor(join_heads(heads.data).reshape((len(queries), queries.shape[2], -1)))
@@ -182,24 +180,21 @@ class Kept:
         if self.grows and self.used != len(self.cache.places):
             raise ValueError(f"Cache: an attention has keys of {self.used} tokens, and the model has read "
                              f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
-        with on_device_of(made[0]):
-            if not self.buffers or self.buffers[0].shape[2] < self.used:
-                more, before = max(start, FIRST_ROOM) if self.grows else 0, self.buffers or made
-                self.buffers = [xp(x).concatenate([
-                    old[:, :, :start], x, xp(x).empty((*x.shape[:2], more, x.shape[3]), x.dtype)], axis=2)
-                    for old, x in zip(before, made, strict=True)]
-            else:
-                for buffer, x in zip(self.buffers, made, strict=True):
-                    buffer[:, :, start:self.used] = x
+        self.buffers = self.buffers or [x[:, :, :0] for x in made]
+        if self.buffers[0].shape[2] < self.used:
+            more = max(self.used, FIRST_ROOM) if self.grows else self.used
+            self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, more), (0, 0))) for x in self.buffers]
+        for buffer, x in zip(self.buffers, made, strict=True):
+            buffer[:, :, start:self.used] = x
 
     def select(self, texts: NDArray[np.int64]) -> None:
-        """Make these texts the batch. One that does not grow changes in place, by the rows that move."""
+        """Make these texts the batch: in place, by the rows that move, unless there are more of them."""
         moved = np.flatnonzero(texts != np.arange(len(texts)))
         for number, buffer in enumerate(self.buffers):
             with on_device_of(buffer):
+                rows, places = (asarray_on(device_of(buffer), x) for x in (texts, moved))
                 if len(texts) > len(buffer):
-                    buffer = buffer[asarray_on(device_of(buffer), texts)]
+                    buffer = buffer[rows]
                 elif moved.size:
-                    places, rows = (asarray_on(device_of(buffer), x) for x in (moved, texts[moved]))
-                    buffer[places, :, :self.used] = buffer[rows, :, :self.used]
+                    buffer[places, :, :self.used] = buffer[rows[places], :, :self.used]
                 self.buffers[number] = buffer[:len(texts)]

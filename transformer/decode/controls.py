@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from minigrad import functional as F
 from minigrad.arguments import number, whole_number
 from minigrad.device import asarray_on, device_of, on_device_of, xp
 
+Ids = NDArray[np.int64]  # token ids or row numbers, on the host
 PENALTIES = 1e-3, 1e3  # no finite logits of use overflow
 
 
@@ -46,8 +47,8 @@ class Controls:
             whole_number(getattr(self, name), name, "decoding", least=0)
         number(self.repetition_penalty, "repetition_penalty", "decoding", *PENALTIES)
 
-    def log_probabilities(self, logits: Any, texts: NDArray[np.int64], added: int, end: int, never: Sequence[int],
-                          forced: NDArray[np.int64]) -> Any:
+    def log_probabilities(self, logits: Any, texts: Ids, added: int, end: int, never: Sequence[int],
+                          forced: Ids | None = None) -> Any:
         """The log-probabilities of the next token of each text, −inf for what may not follow.
 
         Probabilities are those of the logits, after the penalty: what may not follow keeps its share.
@@ -58,7 +59,7 @@ class Controls:
             added: how many of these are not of a prompt.
             end: the token that ends a text; −1: none does.
             never: tokens that no text contains.
-            forced: the token that must follow, (rows,); −1: any may. It comes before all other options.
+            forced: the token that must follow, (rows,); −1: any may. It comes before all other options. None: any.
 
         Returns:
             A new raw array (rows, V).
@@ -67,8 +68,7 @@ class Controls:
             out = F.log_softmax(logits if self.repetition_penalty == 1 else self._penalised(logits, texts, never))
             for token in never:
                 out[:, token] = -math.inf
-            [must] = (forced >= 0).nonzero()
-            if self == OFF and not must.size:
+            if self == OFF and forced is None:
                 return out
             banned = np.zeros(logits.shape, bool)
             if end >= 0 and added < self.min_length:
@@ -78,34 +78,19 @@ class Controls:
                 last = texts[:, None, texts.shape[1] - self.no_repeat_ngram_size + 1:]
                 row, place = (ngrams[:, :, :-1] == last).all(axis=2).nonzero()
                 banned[row, ngrams[row, place, -1]] = True
-            banned[must] = True
-            banned[must, forced[must]] = False
-            if banned.any():
-                out[asarray_on(device_of(out), banned)] = -math.inf
+            if forced is not None:
+                must = forced >= 0
+                banned[must] = np.arange(banned.shape[1]) != forced[must, None]
+            out[asarray_on(device_of(out), banned)] = -math.inf
         return out
 
-    def _penalised(self, logits: Any, texts: NDArray[np.int64], never: Sequence[int]) -> Any:
-        out, said = logits.copy(), asarray_on(device_of(logits), texts)
-        rows, penalty = xp(logits).arange(len(texts))[:, None], float(self.repetition_penalty)
-        before = logits[rows, said]
-        out[rows, said] = xp(logits).where(before > 0, before / penalty, before * penalty)
-        for token in never:  # such as begin-of-sentence, which stands in every text
-            out[:, token] = logits[:, token]
-        return out
+    def _penalised(self, logits: Any, texts: Ids, never: Sequence[int]) -> Any:
+        said = np.zeros(logits.shape, bool)
+        np.put_along_axis(said, texts, True, axis=1)
+        said[:, list(never)] = False  # such as begin-of-sentence, which stands in every text
+        penalty, where = float(self.repetition_penalty), xp(logits).where
+        penalised = where(logits > 0, logits / penalty, logits * penalty)
+        return where(asarray_on(device_of(logits), said), penalised, logits)
 
 
 OFF = Controls()
-
-
-def controls_of(options: Mapping[str, Any]) -> Controls:
-    """`Controls` of options by name; TypeError for one that there is not."""
-    if unknown := options.keys() - asdict(OFF).keys():
-        raise TypeError(f"decoding: no option {', '.join(sorted(unknown))}; beside those of the signature there are "
-                        f"{', '.join(asdict(OFF))}")
-    return Controls(**options)
-
-
-def nothing_left() -> DecodingError:
-    """The error for a text that no token may follow."""
-    return DecodingError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, or allow more "
-                         "tokens")

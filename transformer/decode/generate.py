@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from minigrad import Tensor, nn, random
 from minigrad.arguments import whole_number
 from minigrad.device import asarray_on, device_of, to_numpy, xp
 from minigrad.functional.embedding import integer_ids
 
-from transformer.decode.controls import controls_of
+from transformer.decode.controls import Controls, Ids
 from transformer.decode.sampling import draw
 from transformer.decode.search import Hypothesis, Search, decoding, in_parts
 
@@ -53,14 +51,10 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
-    lengths, begin = _beginning(model, prompt, max_new_tokens, (temperature, top_k, top_p), end_id, never, memory,
-                                controls, beam_size, alpha if beam_size > 1 else 0.0)
-
-    def extend(rows: NDArray[np.int64]) -> list[Hypothesis]:
-        with decoding(model):
-            return [best for [best] in begin(rows).results()]
-
-    return in_parts(extend, lengths, equal=True)
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    lengths, begin = _beginning(model, prompt, max_new_tokens, end_id, never, memory, sampling, controls, beam_size,
+                                alpha if beam_size > 1 else 0.0)
+    return in_parts(lambda rows: [best for [best] in begin(rows).results()], lengths, equal=True)
 
 
 def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
@@ -80,25 +74,16 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
         ValueError, TypeError: as `generate`, at once.
         IndexError, NotFinite: as `generate`, from the iterator.
     """
-    _, begin = _beginning(model, [prompt], max_new_tokens, (temperature, top_k, top_p), end_id, never, memory, controls)
-    search = begin(np.arange(1))
-
-    def tokens() -> Iterator[int]:
-        known = 0
-        while search.texts.size:
-            with decoding(model):
-                search.step()
-            ids = search.ids[0, 0, search.begin:].tolist() if search.texts.size else search.found[0][0].ids
-            yield from ids[known:]
-            known = len(ids)
-
-    return tokens()
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    _, begin = _beginning(model, [prompt], max_new_tokens, end_id, never, memory, sampling, controls)
+    tokens = (int(token) for [[token]] in begin(np.arange(1)))
+    step = decoding(model)(lambda: next(tokens, None))
+    return (token for token in iter(step, None) if token != end_id)
 
 
-def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, drawn: tuple[float | None, int | None, float | None],
-               end_id: int | None, never: Sequence[int], memory: Tensor | None, controls: Mapping[str, Any],
-               beam_size: int = 1, alpha: float = 0.0
-               ) -> tuple[NDArray[np.int64], Callable[[NDArray[np.int64]], Search]]:
+def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, end_id: int | None, never: Sequence[int],
+               memory: Tensor | None, sampling: Mapping[str, Any], controls: Mapping[str, Any], size: int = 1,
+               alpha: float = 0.0) -> tuple[Ids, Callable[[Ids], Search]]:
     """The lengths of the prompts, and what begins the `Search` that continues some of one length, by their numbers."""
     prompts = [to_numpy(integer_ids(ids, "generate: prompts"))
                for ids in (prompt.data if isinstance(prompt, Tensor) else prompt)]
@@ -109,24 +94,23 @@ def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, drawn: tuple[
     if memory is not None and len(memory) != len(prompts):
         raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
                          f"{tuple(memory.shape)}")
-    steps, options = whole_number(max_new_tokens, "max_new_tokens", "generate"), controls_of(controls)
-    sampled, (temperature, top_k, top_p) = drawn != (None, None, None), drawn
-    if sampled and beam_size > 1:
-        raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, top_k "
-                         "and top_p")
-    draws = partial(draw, temperature=1.0 if temperature is None else temperature, top_k=top_k, top_p=top_p)
-    if sampled:
-        draws(np.zeros((1, 1)), np.zeros(1))  # which checks the options, before a number is drawn
+    steps, options = whole_number(max_new_tokens, "max_new_tokens", "generate"), Controls(**controls)
+    drawn = {name: value for name, value in sampling.items() if value is not None}
+    if drawn:
+        if size > 1:
+            raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, "
+                             "top_k and top_p")
+        draw(np.zeros((1, 1)), np.zeros(1), **drawn)  # which checks the options, before a number is drawn
         uniform = random.next_generator().random((len(prompts), steps))  # those of a row, whatever batch it is in
 
-    def begin(rows: NDArray[np.int64]) -> Search:
-        def choose(scores: Any, texts: NDArray[np.int64], added: int) -> list[tuple[Any, Any]]:
-            tokens = draws(scores, asarray_on(device_of(scores), uniform[rows[texts], added]))
-            return [(tokens, scores[xp(scores).arange(len(tokens)), tokens])]
+    def begin(rows: Ids) -> Search:
+        def sample(scores: Any, texts: Ids, added: int) -> list[Any]:
+            tokens = draw(scores, asarray_on(device_of(scores), uniform[rows[texts], added]), **drawn)
+            return [tokens, scores[xp(scores).arange(len(tokens)), tokens]]
 
         return Search(model, model, np.stack([prompts[row] for row in rows]),
                       {} if memory is None else {"memory": memory[rows]}, np.full(len(rows), steps),
-                      -1 if end_id is None else end_id, never, options, (), beam_size, 1, alpha,
-                      choose if sampled else None)
+                      -1 if end_id is None else end_id, never, options, np.zeros((0, len(rows)), int), size, 1, alpha,
+                      sample if drawn else None)
 
     return np.array([len(ids) for ids in prompts]), begin

@@ -36,18 +36,15 @@ def draw(log_probabilities: Any, uniform: Any, temperature: float = 1.0, top_k: 
         number(top_p, "top_p", "generate", 0, 1)
     namespace = xp(log_probabilities)
     probabilities = F.softmax(log_probabilities.astype(np.float64) / temperature)
-    order = None
-    if top_k is not None or top_p is not None:
-        order = namespace.argsort(-probabilities, axis=-1)
+    order = None if top_k is None and top_p is None else namespace.argsort(-probabilities, axis=-1)
+    if order is not None:
         probabilities = namespace.take_along_axis(probabilities, order, axis=-1)
     if top_k is not None:
         probabilities[:, top_k:] = 0.0
     if top_p is not None:
         before = probabilities.cumsum(axis=-1) - probabilities  # the total of the more probable tokens
-        total = probabilities.sum(axis=-1, keepdims=True)
-        probabilities = namespace.where(before < top_p * total, probabilities, 0.0)
+        probabilities[before >= top_p * probabilities.sum(axis=-1, keepdims=True)] = 0.0
     cumulative = probabilities.cumsum(axis=-1)
-    threshold = uniform[:, None] * cumulative[:, -1:]
     # The first token whose cumulative probability exceeds the threshold: it is never one of probability 0.
-    place = (cumulative > threshold).argmax(axis=-1)
+    place = (cumulative > uniform[:, None] * cumulative[:, -1:]).argmax(axis=-1)
     return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]

@@ -16,18 +16,20 @@ NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", C
 
 
 def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
-    """Of the last cross-attention, the first head."""
+    """They are the same, of a batch whose shorter sentences are padded; what no vocabulary has is told."""
     path = tmp_path / "page.html"
-    result = call("explain", run, "three one", "--html", path, "--text", "--step", "A")
+    result = call("explain", run, "three one", "--html", path, "--text", "--step", "A", "--also", "three one moin two")
     assert result.exit_code == 0, result.output
-    assert re.match(rf"wrote {re.escape(str(path))}: three one → 三 一 \(0\.\d MB\)\n", result.stderr)
+    note, wrote = result.stderr.splitlines()[:2]
+    assert re.fullmatch(r"note: --also 1: .* lacks 'moin';.*", note)
+    assert re.fullmatch(rf"wrote {re.escape(str(path))}: three one → 三 一.* \(0\.\d MB\)", wrote)
     data = data_of(path.read_text(encoding="utf-8"))
     assert [entry["name"] for entry in data["attentions"]] == NAMES
-    assert data["model"]["texts"] == {"source": ["three one"], "target": ["三 一"]}
-    weights = np.array([[float(number.replace("−", "-")) for number in line.split()[-3:]]
+    assert data["model"]["texts"]["source"] == ["three one", "three one moin two"]
+    weights = np.array([[float(number.replace("−", "-")) for number in line.split()[-5:-2]]
                         for line in result.stdout.splitlines() if re.match(r"\d: \S+ → ", line)])
-    expected = explain(Translator.load(run), "three one").trace[CROSS].weights.numpy()
-    np.testing.assert_allclose(weights, expected[0, 0], atol=2e-4)
+    expected = explain(Translator.load(run), ["three one", "three one moin two"]).trace[CROSS].weights.numpy()
+    np.testing.assert_allclose(weights, expected[0, 0, :3, :3], atol=2e-4)
 
 
 def test_a_page_to_the_standard_output_with_a_target_and_an_attention_to_open_with(run, tmp_path, monkeypatch):
@@ -66,22 +68,12 @@ def test_without_a_file_the_page_is_in_the_current_folder(run, tmp_path, monkeyp
     assert "explain.html is there already" in refused("explain", run, "one", "二")
 
 
-def test_a_model_that_is_sure_has_hardly_any_gradient(run):
-    """The note is for those who gave no target."""
+def test_a_step_of_a_head_as_text(run):
+    """A model that is sure has hardly any gradient, of which a note tells those who gave no target."""
     assert "TARGET" in call("explain", run, "one", "--text").stderr
-    assert call("explain", run, "one", "一", "--text").stderr == ""
-
-
-def test_one_step_of_a_batch_of_several_sentences(run, tmp_path):
-    """The shorter are padded; the target that was given is the first sentence's; what no vocabulary has is told."""
-    page = tmp_path / "page.html"
-    result = call("explain", run, "three hello", "一 世界", "--also", "three one moin two", "--html", page, "--text",
-                  "--attention", NAMES[1], "--head", 4, "--step", "dQ")
+    result = call("explain", run, "three", "一", "--text", "--attention", NAMES[1], "--head", 4, "--step", "dQ")
+    assert result.stderr == ""
     assert f"\n{NAMES[1]} (decoder self attention of layer 1), item 1, head 4 of 4" in result.stdout
     measured, said = (float(number.replace("−", "-")) for number in re.search(
         r"  measured (\S+), the gradient says (\S+):", result.stdout).groups())
     assert measured == pytest.approx(said, rel=1e-5)
-    texts = data_of(page.read_text(encoding="utf-8"))["model"]["texts"]
-    assert texts["source"] == ["three hello", "three one moin two"]
-    notes = [re.fullmatch(r"note: (\S+.*): .* lacks (.*);.*", line) for line in result.stderr.splitlines()[:3]]
-    assert [note.groups() for note in notes] == [("SOURCE", "'hello'"), ("TARGET", "'世界'"), ("--also 1", "'moin'")]

@@ -60,9 +60,7 @@ REFUSED = {
         ("--output nowhere/output.tsv", "--output"),
     ],
     "explain": [
-        ("one --html x.html --head 1", "--head and --step are of --text"),
         ("one --html - --text", "would both write to the standard output"),
-        ("one --text --story x.json", "--story is of --html"),
         ("one --html nowhere/page.html", "there is no folder nowhere"),
         ("'  ' 一 --text", "source 1 is empty"),
         ("'one one one one one one one one' --text", "a sequence of 9 tokens is longer"),

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -31,33 +32,30 @@ def test_a_resumed_run_keeps_its_options_and_may_be_told_them(begun, small_run, 
     assert contents(small_run) == before
 
 
-def test_a_resumed_run_needs_the_data_it_began_with(files, tmp_path):
-    """The files may move; what is in them may not change."""
-    text = [files["good.src"], files["good.tgt"]]
-    sizes = ["--steps", 1, "--d-model", 8, "--heads", 2, "--d-ff", 8, "--layers", 1, "--schedule", "constant"]
-    out = tmp_path / "run"
-    assert call("train", "--train", *text, "--valid", *text, *sizes, "--quiet", "--out", out).exit_code == 0
-    moved = [path.rename(tmp_path / f"moved{path.suffix}") for path in text]
-    before = contents(out)
-    assert "cannot read" in refused("train", "--resume", "--out", out)
-    resume = ["train", "--resume", "--out", out, "--train", *moved, "--valid", *moved, "--steps", 2, "--quiet"]
-    right = moved[1].read_text(encoding="utf-8")
-    moved[1].write_text(right.replace("三", "二"), encoding="utf-8")
-    assert "this run began with" in refused(*resume)
-    assert contents(out) == before
-    moved[1].write_text(right, encoding="utf-8")
-    assert call(*resume).exit_code == 0
-    assert load_run(out, "latest")[0].data["train"] == [str(path) for path in moved]
+SIZES = ["--tokens", "words", "--d-model", 8, "--heads", 1, "--layers", 1, "--d-ff", 8, "--metric", "exact_match"]
+TEXT = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcdefgh" for b in "abcdefgh")
 
 
-def test_text_from_standard_input_is_given_again(tmp_path):
-    text = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcdefgh" for b in "abcdefgh")
-    model = ["--tokens", "words", "--d-model", 8, "--heads", 1, "--layers", 1, "--d-ff", 8, "--metric", "exact_match"]
-    command = ["train", "--out", tmp_path / "run", "--quiet", "--steps"]
-    assert call(*command, 2, "--train", "-", *model, standard_input=text).exit_code == 0
-    assert "give it again" in refused(*command, 4, "--resume", standard_input=text)
-    assert call(*command, 4, "--resume", "--train", "-", standard_input=text).exit_code == 0
-    assert load_run(tmp_path / "run", "latest")[0].progress.step == 4
+@pytest.mark.parametrize("given", ["table.tsv", "-"])
+def test_a_resumed_run_needs_the_data_it_began_with(given, tmp_path, monkeypatch):
+    """The files may move; what is in them may not change; standard input is given again."""
+    monkeypatch.chdir(tmp_path)
+    Path("table.tsv").write_text(TEXT, encoding="utf-8")
+    command = ["train", "--out", "run", "--quiet", "--steps"]
+    assert call(*command, 2, "--train", given, *SIZES, standard_input=TEXT).exit_code == 0
+    before, moved = contents(tmp_path / "run"), Path("table.tsv").rename("moved.tsv")
+    changed = TEXT.replace("a a", "a b")
+    if given != "-":
+        given = moved
+    assert ("give it again" if given == "-" else "cannot read") in refused(*command, 4, "--resume", standard_input=TEXT)
+    moved.write_text(changed, encoding="utf-8")
+    again = [*command, 4, "--resume", "--train", given]
+    assert "this run began with" in refused(*again, standard_input=changed)
+    assert contents(tmp_path / "run") == before
+    moved.write_text(TEXT, encoding="utf-8")
+    assert call(*again, standard_input=TEXT).exit_code == 0
+    described = load_run(tmp_path / "run", "latest")[0]
+    assert (described.progress.step, described.data["train"]) == (4, [given if given == "-" else str(tmp_path / given)])
 
 
 def test_a_finished_run_says_so(small_run, tmp_path, monkeypatch):

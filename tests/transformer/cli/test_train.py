@@ -20,8 +20,8 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
     recipe = RECIPES[task]
     assert run.options == replace(training_options(recipe), threads=1)
     assert run.config == model_config(recipe, *run.tokenizers)
-    for side, pairs, count in (("train", run.train_pairs, 300), ("valid", run.valid_pairs, recipe["valid_count"])):
-        assert pairs == TASKS[task].pairs(side, count, run.options.seed)
+    assert run.train_pairs == TASKS[task].pairs("train", 300, run.options.seed)
+    assert run.valid_pairs == TASKS[task].pairs("valid", recipe["valid_count"], run.options.seed)
     assert {tokenizer.kind for tokenizer in run.tokenizers} == {TASKS[task].tokenizer_kind}
     assert (run.device, run.resume, run.progress, run.data["task"]) == ("cpu", False, True, task)
 
@@ -50,14 +50,6 @@ def test_options(begun, tmp_path, arguments, expected):
 PAIRS = [(f"{a} {b} and {c}", f"{c} et {b} {a}") for a in "abcdefghij" for b in ("un", "dos") for c in ("xy", "zy!")]
 
 
-@pytest.fixture
-def table(tmp_path):
-    """40 pairs, and a column that nobody reads."""
-    path = tmp_path / "pairs.tsv"
-    path.write_text("".join(f"{source}\t{target}\tCC BY\n" for source, target in PAIRS), encoding="utf-8")
-    return path
-
-
 def announced(begun):
     """What a training says before its first update."""
     said = io.StringIO()
@@ -66,9 +58,10 @@ def announced(begun):
     return said.getvalue()
 
 
-def test_text_alone_is_trained_by_a_plan_that_gives_it_again(begun, table, tmp_path):
+def test_text_alone_is_trained_by_a_plan_that_gives_it_again(begun, tmp_path):
     """A part is held out, what is given stays, and the command that is printed sets the same options."""
-    given = ["--train", table, "--minutes", 2, "--dropout", 0.25, "--heads", 4]
+    (tmp_path / "table").write_bytes(TABLE)
+    given = ["--train", tmp_path / "table", "--minutes", 2, "--dropout", 0.25, "--heads", 4]
     call("train", *given, "--out", tmp_path / "a run")
     [run] = begun
     lines = dict(line.split(None, 1) for line in announced(begun).splitlines())
@@ -82,31 +75,31 @@ def test_text_alone_is_trained_by_a_plan_that_gives_it_again(begun, table, tmp_p
     assert (again.config, again.options, again.data) == (run.config, run.options, run.data)
 
 
-@pytest.mark.parametrize(("form", "kind"), [
-    ("gzip", "bpe"), ("standard input", "words"), ("two files", "characters"), ("with its validation", "bpe"),
-    ("tokenizer", "bpe")])
-def test_the_forms_of_text(form, kind, begun, table, tmp_path):
-    paths, stdin, more = [table], None, ["--tokens", kind, "--vocab-size", 262]
-    if form == "gzip":
-        paths = [tmp_path / "pairs"]
-        paths[0].write_bytes(gzip.compress(table.read_bytes()))
-    elif form == "standard input":
-        paths, stdin = ["-"], table.read_bytes()
-    elif form == "two files":
-        paths = [tmp_path / "a", tmp_path / "b"]
-        for path, side in zip(paths, zip(*PAIRS, strict=True), strict=True):
-            path.write_text("\n".join(side), encoding="utf-8")
-    elif form == "with its validation":
-        more += ["--valid", table]
-    else:
-        file = tmp_path / "tokenizer.json"
-        file.write_text(WordTokenizer.train([source for source, _ in PAIRS]).to_hugging_face(), encoding="utf-8")
-        more += ["--source-tokenizer", file]
-    call("train", "--train", *paths, *more, "--steps", 3, "--out", tmp_path / "run", standard_input=stdin)
+LINES = ["".join(f"{cell}\n" for cell in side) for side in zip(*PAIRS, strict=True)]
+TABLE = "".join(f"{source}\t{target}\tCC BY\n" for source, target in PAIRS).encode()  # with a column that nobody reads
+TOKENIZER = WordTokenizer.train([source for source, _ in PAIRS]).to_hugging_face()
+FORMS = {  # files, options, and the kinds of tokenizers
+    "gzip": ({"a": gzip.compress(TABLE)}, "--train a --tokens bpe", ["bpe", "bpe"]),
+    "standard input": ({}, "--train - --tokens words", ["words", "words"]),
+    "two files": ({"a": LINES[0].encode(), "b": LINES[1].encode()}, "--train a b --tokens characters",
+                  ["characters", "characters"]),
+    "its validation": ({"a": TABLE}, "--train a --valid a --tokens bpe", ["bpe", "bpe"]),
+    "tokenizer": ({"a": TABLE, "json": TOKENIZER.encode()}, "--train a --source-tokenizer json --tokens bpe",
+                  ["hugging-face", "bpe"]),
+}
+
+
+@pytest.mark.parametrize(("files", "command", "kinds"), FORMS.values(), ids=FORMS)
+def test_the_forms_of_text(files, command, kinds, begun, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    call("train", *command.split(), "--vocab-size", 262, "--steps", 3, "--out", "run", standard_input=TABLE)
     [run] = begun
-    assert sorted({*run.train_pairs, *run.valid_pairs}) == sorted(PAIRS)
-    assert len(list(run.train_pairs)) + len(list(run.valid_pairs)) == len(PAIRS) * (1 + ("--valid" in more))
-    assert [tokenizer.kind for tokenizer in run.tokenizers] == ["hugging-face" if form == "tokenizer" else kind, kind]
+    both = [*run.train_pairs, *run.valid_pairs]
+    assert sorted({*both}) == sorted(PAIRS)
+    assert len(both) == len(PAIRS) * (1 + ("--valid" in command))
+    assert [tokenizer.kind for tokenizer in run.tokenizers] == kinds
     assert all(len(tokenizer.vocabulary) <= 262 for tokenizer in run.tokenizers)
 
 

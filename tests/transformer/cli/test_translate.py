@@ -32,10 +32,10 @@ def test_lines(run, standard_input, status, output, said):
 
 
 def test_what_a_translation_must_and_may_not_say(run):
-    options = {"prefix": "三 三", "min_length": 4, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2}
-    expected = Translator.load(run).translate(["one", "two three"], beam=2, **options)
-    given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
-    result = call("translate", run, "--beam", 2, *given, standard_input="one\ntwo three\n")
+    options = {"beam": 2, "prefix": "三 三", "min_length": 4, "repetition_penalty": 1.2, "no_repeat_ngram_size": 2}
+    expected = Translator.load(run).translate(["one", "two three"], **options)
+    given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    result = call("translate", run, *given, standard_input="one\ntwo three\n")
     assert result.stdout.splitlines() == [best.text for [best] in expected]
     assert all(best.text.startswith("三 三") and len(best.ids) >= 4 for [best] in expected)
 
