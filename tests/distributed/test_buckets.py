@@ -16,6 +16,7 @@ from minigrad import Tensor
 from minigrad.parallel import GradientSum
 from minigrad.tensor.gradients import arrive
 
+from transformer.distributed import buckets
 from transformer.distributed.buckets import Exchange
 from transformer.distributed.ranks import Alone
 
@@ -76,14 +77,14 @@ def leaves_of(shapes_and_dtypes):
     return [Tensor(np.zeros(shape, dtype), requires_grad=True, dtype=dtype) for shape, dtype in shapes_and_dtypes]
 
 
-def of_ranks(leaves, gradients, shards, size, bucket_bytes=10**6, seed=0, order=None):
+def of_ranks(leaves, gradients, shards, size, seed=0, order=None):
     """The entries that each rank gets."""
     world, results, errors = {}, [None] * size, []
 
     def work(rank):
         try:
             ranks, random = ThreadRank(rank, size, world, seed + rank), Random(f"{seed} {rank}")
-            exchange = Exchange(ranks, [leaves[n] for n in order or range(len(leaves))], shards, bucket_bytes)
+            exchange = Exchange(ranks, [leaves[n] for n in order or range(len(leaves))], shards)
             total = GradientSum(shards, ranks.own(shards), exchange.put)
             coming = [(shard, number) for shard in range(*ranks.own(shards)) for number in range(len(leaves))
                       if gradients[shard][number] is not None]
@@ -131,8 +132,10 @@ def test_every_rank_gets_the_bits_of_one_process(data):
                 if gradient is not None:
                     total.receiver(shard)(leaf, gradient, False)
         total.deliver()
-    bucket_bytes = data.draw(st.sampled_from([1, 30, 200, 10**6]))
-    for entries in of_ranks(leaves, gradients, shards, size, bucket_bytes, random.randrange(99), order):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buckets, "BUCKET_BYTES", data.draw(st.sampled_from([1, 30, 200, 10**6])))
+        of_each = of_ranks(leaves, gradients, shards, size, random.randrange(99), order)
+    for entries in of_each:
         found = {id(leaf): gradient for gradient, _, leaf in entries}
         assert len(found) == len(entries) == sum(leaf.grad is not None for leaf in leaves)
         assert all(same_bits(found[id(leaf)], leaf.grad.data) for leaf in leaves if leaf.grad is not None)

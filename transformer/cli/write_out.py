@@ -17,7 +17,7 @@ from transformer.data.batches import collate
 from transformer.explore.history import double
 from transformer.explore.translation import examples_of
 from transformer.finite import overflow, unwarned
-from transformer.training.files import write_output
+from transformer.training.run_folder import write_output
 from transformer.training.threads import suitable_products
 from transformer.translator import Translator
 

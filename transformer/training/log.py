@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from transformer.training.files import naming, read_file, replace_file
 from transformer.training.messages import note, one_line
-from transformer.training.run_folder import RunError
+from transformer.training.run_folder import RunError, naming, read_file, replace_file
 
 COLUMNS = ("step", "epoch", "objective", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
 LARGEST_LOG = 2**28  # bytes, which are those of millions of validations

@@ -5,8 +5,7 @@ import shutil
 import pytest
 
 from tests.transformer import runs
-from transformer.training.checkpoints import check, load_run
-from transformer.training.progress import Validation
+from transformer.training.checkpoints import Validation, check, load_run
 from transformer.training.run_folder import checkpoint_names, pointed
 from transformer.training.trainer import Trainer
 

@@ -8,9 +8,8 @@ import pytest
 import minigrad
 
 from tests.transformer import runs
-from transformer.training.checkpoints import load_run
+from transformer.training.checkpoints import Validation, load_run
 from transformer.training.loop import fit
-from transformer.training.progress import Validation
 from transformer.training.run_folder import RunError, numbered, pointed
 from transformer.training.trainer import Trainer
 

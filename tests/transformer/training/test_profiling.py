@@ -10,8 +10,7 @@ from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
 from transformer import Transformer
-from transformer.training.loop import fit
-from transformer.training.profiling import MEASURED, WARM_UP
+from transformer.training.loop import MEASURED, WARM_UP, fit
 
 
 def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch, capsys):
