@@ -1,15 +1,20 @@
 """Training: when a run ends, which weights it leaves, what it refuses; alike on every device and for every seed."""
 
+import io
 import math
+import os
+import sys
 
 import numpy as np
 import pytest
 
 import minigrad
+from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
 from transformer.training.checkpoints import Validation, load_run
 from transformer.training.loop import fit
+from transformer.training.messages import Messages
 from transformer.training.run_folder import RunError, numbered, pointed
 from transformer.training.trainer import Trainer
 
@@ -44,13 +49,6 @@ def validating(monkeypatch, *metrics):
     """Let the validations of a run find these metrics, one after the other."""
     found = iter(metrics)
     monkeypatch.setattr(Trainer, "validate", lambda trainer: Validation(1.0, next(found)))
-
-
-def test_an_equal_validation_is_not_better(tmp_path, monkeypatch):
-    validating(monkeypatch, 0.1, 0.3, 0.2, 0.4, 0.4, 0.3)
-    result = runs.run(tmp_path, steps=6, valid_every=1)
-    assert (result.best.metric, result.kept) == (0.4, "00000004")
-    assert (pointed(tmp_path, "best"), pointed(tmp_path, "latest")) == ("00000004", "00000006")
 
 
 @pytest.mark.parametrize(("one", "other", "metric", "better"), [
@@ -112,3 +110,32 @@ def test_a_seed_decides_every_bit_and_another_seed_others(tmp_path):
     assert runs.contents(tmp_path / "one") == runs.contents(tmp_path / "again")
     one, two = (runs.parameters(tmp_path / name) for name in ("one", "two"))
     assert all((one[name] != two[name]).any() for name in one)
+
+
+# ----------------------------------------------------------------- streams that cannot be written to
+
+
+class Broken(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError(32, "Broken pipe")
+
+
+@pytest.mark.parametrize(("stream", "show"), [(None, False), (Broken(), True)])
+def test_a_training_goes_on(stream, show, tmp_path, monkeypatch):
+    trainer = runs.new_trainer(tmp_path, steps=10, valid_every=5)
+    monkeypatch.setattr(sys, "stderr", stream)
+    fit(trainer, show_progress=show, profile=tmp_path / "trace.json")
+    assert trainer.progress.step == 10
+    assert watchers() == (), "the training ends among the measured updates"
+    assert (tmp_path / "trace.json").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk of Linux")
+def test_what_a_full_disk_did_not_take_does_not_fail_later():
+    with open("/dev/full", "w") as stream:
+        messages = Messages(stream)
+        messages.say("one")
+        assert messages.stream is not stream
+        stream.flush()
+    messages.say("two")
+    assert not messages.isatty()

@@ -1,5 +1,6 @@
 """A run that is stopped and goes on ends as one that was never stopped: the same bits, but for the time it took."""
 
+import shutil
 import signal
 import threading
 from contextlib import contextmanager
@@ -7,11 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from tests.transformer import runs
+from tests.transformer.shortage import too_much
+from transformer import Transformer
 from transformer.data.parallel_text import ParallelText
 from transformer.training import signals
-from transformer.training.checkpoints import NUMERICS, load_run
+from transformer.training.checkpoints import NUMERICS, Validation, check, load_run
 from transformer.training.log import Log
-from transformer.training.run_folder import is_run
+from transformer.training.run_folder import checkpoint_names, is_run, numbered, pointed
 from transformer.training.trainer import Trainer
 
 
@@ -130,3 +133,89 @@ def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
     thread.start()
     thread.join()
     assert results[0].progress.step == 1
+
+
+def test_the_run_goes_on_from_the_last_checkpoint(tmp_path, monkeypatch):
+    """As if it had never been stopped."""
+    def at_step_5(model, *arguments, **keywords):
+        calls.append(model.training)  # validations call it, too
+        return loss(model, *arguments, **keywords) if sum(calls) <= 4 * 2 else too_much()
+
+    calls, loss, out = [], Transformer.loss, tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Transformer, "loss", at_step_5)
+        with pytest.raises(MemoryError):
+            runs.run(out, steps=6)
+    assert numbered(out) == ["00000004"]
+    runs.run(out, resume=True, steps=6)
+    runs.run(tmp_path / "whole", steps=6)
+    assert runs.contents(out) == runs.contents(tmp_path / "whole")
+
+
+# ----------------------------------------------------------------- from an older checkpoint
+
+KEPT = {"keep": 9}
+NAMES = [f"{step:08d}" for step in (4, 8, 12, 14)]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A run that was never stopped. Nobody changes it."""
+    out = tmp_path_factory.mktemp("whole")
+    runs.run(out, **KEPT)
+    assert set(NAMES) <= set(checkpoint_names(out))
+    return out
+
+
+@pytest.fixture
+def copy(kept, tmp_path):
+    return shutil.copytree(kept, tmp_path / "run")
+
+
+def damage(out, *names):
+    for name in names:
+        with open(out / "checkpoints" / name / "model.safetensors", "r+b") as file:
+            file.seek(-9, 2)
+            file.write(b"X")
+
+
+@pytest.mark.parametrize(("name", "damaged"), [("00000004", ["00000014", "best"]), ("00000004", NAMES[1:]),
+                                               ("00000012", ["00000014"]), ("00000012", [])])
+def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, monkeypatch, capsys):
+    """Whose moments the latest alone has. The best checkpoint, a later one, stays while it is intact."""
+    weights, began, make = runs.bits(load_run(copy, name)[1]), [], Trainer.groups
+
+    def groups(trainer):
+        began.append(runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}))
+        return make(trainer)
+
+    monkeypatch.setattr(Trainer, "groups", groups)
+    damage(copy, *{pointed(copy, "best") if other == "best" else other for other in damaged})
+    runs.run(copy, resume=name, **KEPT)
+    assert began == [weights]
+    assert "has no state of the optimizer" in capsys.readouterr().err
+    assert load_run(copy, "latest")[0].progress.step == 14
+    assert all(check(copy, other) is None for other in checkpoint_names(copy))
+
+
+def test_going_back_moves_the_pointers_and_cuts_the_log_and_no_more(copy):
+    best = pointed(copy, "best")
+    names = checkpoint_names(copy)
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
+    assert (pointed(copy, "latest"), pointed(copy, "best")) == ("00000008", best)
+    assert checkpoint_names(copy) == names, "later ones are there until the run saves"
+    assert [int(row["step"]) for row in trainer.log.rows()] == [4, 8]
+
+
+def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(copy, capsys):
+    """It was not the best in its time, so that the validation which it holds is not its own."""
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
+    own, trainer.progress.best, trainer.latest = trainer.validate(), Validation(0.1, 0.99), None
+    trainer.progress.improved = False
+    trainer.save()
+    shutil.rmtree(copy / "checkpoints" / pointed(copy, "best"))
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
+    assert pointed(copy, "best") == "00000008"
+    assert trainer.progress.best == own
+    assert trainer.progress.improved
+    assert "00000008, validated anew, is the best now" in capsys.readouterr().err
