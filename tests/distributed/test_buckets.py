@@ -5,6 +5,7 @@ The ranks are threads here, and what they send is slow at random. test_training.
 
 import threading
 import time
+from itertools import combinations
 from random import Random
 
 import numpy as np
@@ -14,7 +15,6 @@ from hypothesis import strategies as st
 
 from minigrad import Tensor
 from minigrad.parallel import GradientSum
-from minigrad.tensor.gradients import arrive
 
 from transformer.distributed import buckets
 from transformer.distributed.buckets import Exchange
@@ -138,22 +138,9 @@ def test_every_rank_gets_the_bits_of_one_process(data):
     for entries in of_each:
         found = {id(leaf): gradient for gradient, _, leaf in entries}
         assert len(found) == len(entries) == sum(leaf.grad is not None for leaf in leaves)
+        assert not any(np.shares_memory(*two) for two in combinations(found.values(), 2)), "one is changed alone"
         assert all(same_bits(found[id(leaf)], leaf.grad.data) for leaf in leaves if leaf.grad is not None)
     assert before == [[None if g is None else g.tobytes() for g in row] for row in gradients]
-
-
-def test_gradients_do_not_share_memory_that_is_written():
-    """They are views into a bucket: what is added to one must change no other, nor what another rank has."""
-    leaves = leaves_of([((3,), "float32"), ((2, 2), "float32")])
-    gradients = [[np.ones(3, np.float32), np.ones((2, 2), np.float32)] for _ in range(2)]
-    for entries in of_ranks(leaves, gradients, 2, 2):
-        for leaf in leaves:
-            leaf.grad = None
-        arrive(entries)
-        for leaf, other in (leaves, leaves[::-1]):
-            before = other.grad.data.copy()
-            leaf.grad.data[:] = 9
-            assert (other.grad.data == before).all()
 
 
 def test_a_loss_of_something_else_is_an_error():

@@ -9,11 +9,11 @@ import pytest
 
 from tests.transformer import runs
 from tests.transformer.shortage import too_much
-from transformer import Transformer
 from transformer.data.parallel_text import ParallelText
 from transformer.training import signals
 from transformer.training.checkpoints import NUMERICS, Validation, check, load_run
 from transformer.training.log import Log
+from transformer.training.loop import fit
 from transformer.training.run_folder import checkpoint_names, is_run, numbered, pointed
 from transformer.training.trainer import Trainer
 
@@ -108,14 +108,11 @@ def test_a_run_of_other_numerics_goes_on_and_says_so_once(whole, tmp_path, monke
 def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatch):
     """The checkpoint to be written is the one that was just read: it is not replaced, which a kill could interrupt."""
     runs.interrupted(tmp_path, 4)
-    before = runs.snapshot(tmp_path)
-    written = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))]
     with monkeypatch.context() as patch:
         patch.setattr("transformer.training.loop.stop_request", pressed_before)
+        patch.setattr("transformer.training.trainer.save_checkpoint", None)
         with pytest.raises(KeyboardInterrupt):
             runs.run(tmp_path, resume=True)
-    assert runs.snapshot(tmp_path) == before
-    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))] == written
     runs.run(tmp_path, resume=True)
     assert runs.contents(tmp_path) == whole
 
@@ -135,21 +132,15 @@ def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
     assert results[0].progress.step == 1
 
 
-def test_the_run_goes_on_from_the_last_checkpoint(tmp_path, monkeypatch):
-    """As if it had never been stopped."""
-    def at_step_5(model, *arguments, **keywords):
-        calls.append(model.training)  # validations call it, too
-        return loss(model, *arguments, **keywords) if sum(calls) <= 4 * 2 else too_much()
-
-    calls, loss, out = [], Transformer.loss, tmp_path / "run"
+def test_the_run_goes_on_from_the_last_checkpoint(whole, tmp_path, monkeypatch):
+    """Where memory runs out, as if it had never been stopped."""
     with monkeypatch.context() as patch:
-        patch.setattr(Transformer, "loss", at_step_5)
+        runs.after_update(patch, lambda trainer: too_much() if trainer.progress.step == 5 else None)
         with pytest.raises(MemoryError):
-            runs.run(out, steps=6)
-    assert numbered(out) == ["00000004"]
-    runs.run(out, resume=True, steps=6)
-    runs.run(tmp_path / "whole", steps=6)
-    assert runs.contents(out) == runs.contents(tmp_path / "whole")
+            runs.run(tmp_path)
+    assert numbered(tmp_path) == ["00000004"]
+    runs.run(tmp_path, resume=True)
+    assert runs.contents(tmp_path) == whole
 
 
 # ----------------------------------------------------------------- from an older checkpoint
@@ -179,32 +170,20 @@ def damage(out, *names):
             file.write(b"X")
 
 
-@pytest.mark.parametrize(("name", "damaged"), [("00000004", ["00000014", "best"]), ("00000004", NAMES[1:]),
-                                               ("00000012", ["00000014"]), ("00000012", [])])
-def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, monkeypatch, capsys):
+@pytest.mark.parametrize(("name", "damaged"), [("00000004", NAMES[1:]), ("00000012", ["00000014"]), ("00000012", [])])
+def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, capsys):
     """Whose moments the latest alone has. The best checkpoint, a later one, stays while it is intact."""
-    weights, began, make = runs.bits(load_run(copy, name)[1]), [], Trainer.groups
-
-    def groups(trainer):
-        began.append(runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}))
-        return make(trainer)
-
-    monkeypatch.setattr(Trainer, "groups", groups)
-    damage(copy, *{pointed(copy, "best") if other == "best" else other for other in damaged})
-    runs.run(copy, resume=name, **KEPT)
-    assert began == [weights]
+    weights, names, best = runs.bits(load_run(copy, name)[1]), checkpoint_names(copy), pointed(copy, "best")
+    damage(copy, *damaged)
+    trainer = runs.new_trainer(copy, resume=name, **KEPT)
+    assert runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}) == weights
     assert "has no state of the optimizer" in capsys.readouterr().err
+    assert (pointed(copy, "latest"), pointed(copy, "best")) == (name, name if best in damaged else best)
+    assert checkpoint_names(copy) == names, "later ones are there until the run saves"
+    assert [int(row["step"]) for row in trainer.log.rows()] == [step for step in (4, 8, 12) if step <= int(name)]
+    fit(trainer, show_progress=False)
     assert load_run(copy, "latest")[0].progress.step == 14
     assert all(check(copy, other) is None for other in checkpoint_names(copy))
-
-
-def test_going_back_moves_the_pointers_and_cuts_the_log_and_no_more(copy):
-    best = pointed(copy, "best")
-    names = checkpoint_names(copy)
-    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
-    assert (pointed(copy, "latest"), pointed(copy, "best")) == ("00000008", best)
-    assert checkpoint_names(copy) == names, "later ones are there until the run saves"
-    assert [int(row["step"]) for row in trainer.log.rows()] == [4, 8]
 
 
 def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(copy, capsys):

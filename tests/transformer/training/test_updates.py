@@ -8,8 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-import minigrad
-
 from tests.transformer import runs
 from tests.transformer.tiny import assert_same, gradients
 from transformer import Transformer
@@ -49,19 +47,17 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
     sums, tokens, update = [], [], trainer.update
 
     def recording(group):
-        shards = [shard for batch in group.batches for shard in batch]
-        with minigrad.no_grad():
-            sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for shard in shards))
-        tokens.append(sum(np.count_nonzero(shard.labels) for shard in shards))
+        sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for [shard] in group.batches))
+        tokens.append(group.tokens)
         update(group)
 
     trainer.update = recording
     fit(trainer, show_progress=False)
-    first, last = trainer.log.rows()
-    assert [int(row["tokens"]) for row in (first, last)] == [sum(tokens[:2]), sum(tokens)]
-    assert float(first["objective"]) == pytest.approx(sum(sums[:2]) / sum(tokens[:2]), rel=1e-5)
-    assert float(last["objective"]) == pytest.approx(sum(sums[2:]) / sum(tokens[2:]), rel=1e-5)
-    assert float(last["train_loss"]) == pytest.approx(
+    for row, first in zip(trainer.log.rows(), (0, 2), strict=True):
+        assert int(row["tokens"]) == sum(tokens[:first + 2])
+        objective = sum(sums[first:first + 2]) / sum(tokens[first:first + 2])
+        assert float(row["objective"]) == pytest.approx(objective, rel=1e-5)
+    assert float(row["train_loss"]) == pytest.approx(
         trainer.translator().loss(runs.PAIRS[2::5]), rel=1e-5), "the same loss as that of validation: of a sample"
 
 
