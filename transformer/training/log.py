@@ -72,12 +72,11 @@ class Log:
         kept = [row.values() for row in rows if int(row["step"]) <= step]
         replace_file(self.path, "".join(map(_line, [COLUMNS, *kept])).encode())
 
-    def draw(self, metric: str) -> Path | None:
-        """Draw the curve as ``history.png`` beside the log; None if the log is empty, or if it cannot be drawn.
+    def draw(self, metric: str) -> None:
+        """Draw the curve as ``history.png`` beside the log, unless that is empty, or matplotlib is missing.
 
         No training fails for want of a picture: a failure is a note.
         """
-        path = self.path.with_name("history.png")
         try:
             rows = self.rows()
             if rows and can_draw():
@@ -85,11 +84,9 @@ class Log:
 
                 picture = io.BytesIO()
                 plot_history(rows, metric=metric).savefig(picture, format="png", dpi=120)
-                replace_file(path, picture.getvalue())
-                return path
+                replace_file(self.path.with_name("history.png"), picture.getvalue())
         except Exception as error:  # noqa: BLE001 - matplotlib may raise anything
             note(f"no history.png: {one_line(error)}")
-        return None
 
 
 def can_draw() -> bool:

@@ -148,15 +148,14 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
         group = next(groups)
         while True:
             # Of all ranks a signal that came to any, and the time of the first, so that they end at the same update.
-            told: list[Any] = trainer.ranks.exchange([stop.number, progress.seconds])
+            told: list[Any] = trainer.ranks.exchange([stop, progress.seconds])
             progress.seconds = told[0][1]
             finished = bool(limits_reached(progress, options))
             due = finished or progress.step % options.valid_every == 0 or progress.step == options.valid_first
-            signal = next((number for number, _ in told if number is not None), None)
-            if signal is not None:
+            if signals := [number for came, _ in told for number in came]:
                 if progress.step != progress.validated:
                     trainer.save()
-                raise Stopped(signal)
+                raise Stopped(signals[0])
             if due and progress.step != progress.validated:
                 with measuring.pause() if measuring else nullcontext(), span("validation"):
                     validation = trainer.validate_and_save()
@@ -172,14 +171,12 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 with span("update"):
                     trainer.update(group)
                     group = next(groups)  # which the host prepares while a GPU computes
-                report = progress.step % REPORT_EVERY == 0
-                if report:
+                if progress.step % REPORT_EVERY == 0:
                     trainer.read_loss()
-                progress.seconds += time.perf_counter() - start
-                bar.update(1)
-                if report:
                     bar.total = progress.end or bar.total
                     bar.set_postfix_str(_state(trainer), refresh=False)
+                progress.seconds += time.perf_counter() - start
+                bar.update(1)
 
 
 def step_profiles(model: Any, path: Path | None, messages: Messages) -> Generator[Any, None, None]:

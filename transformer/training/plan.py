@@ -33,7 +33,6 @@ WARMUP = 400  # updates, or a tenth of the run if that is less
 RATE = 50e9  # multiplications and additions a second, for each thread
 LAYER = 0.002  # seconds that an update spends in a layer beside them
 
-
 NAMES = {"train", "valid", "source_tokenizer", "target_tokenizer", "tokens", "vocab_size", "shared_vocab", "preset",
          "layers", *(option.name for kind in (TransformerConfig, TrainingOptions) for option in fields(kind))}
 

@@ -107,7 +107,7 @@ def resolve(folder: Path, which: str) -> str:
     if which in ("best", "latest"):
         name = pointed(folder, which)
         if name is None:
-            which, name = "latest", pointed(folder, "latest")
+            return resolve(folder, "latest")
     if not name or not _NAME.fullmatch(name):
         raise RunError(f"{folder / which[:LONGEST_NAME]}: damaged, or not the name of a checkpoint")
     return name

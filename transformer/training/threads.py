@@ -47,14 +47,6 @@ def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int
     return 1 if config.d_model <= SMALL else max(1, min(threads, batch_tokens // SHARD_TOKENS))
 
 
-def suitable_threads(config: TransformerConfig, batch_tokens: int, processes: int = 1) -> int:
-    """The default number of threads of a training run, of which so many `processes` share the machine.
-
-    As many as there are shards: more would gain little, and lose much where another program keeps a core busy.
-    """
-    return shards_of(config, usable_threads(processes), batch_tokens)
-
-
 @contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
     """Within the block, matrix products use `threads` threads, whatever the model.
