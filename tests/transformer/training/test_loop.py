@@ -70,7 +70,9 @@ def test_averaging_the_last_checkpoints(found, name, metric, tmp_path, monkeypat
     for key, array in runs.parameters(tmp_path, "best").items():
         mean = np.mean([state[key] for state in states], axis=0, dtype=np.float64)
         np.testing.assert_allclose(array, mean if "average" in name else states[1][key], rtol=1e-6, atol=1e-9)
-    longer = runs.run(tmp_path, resume=True, steps=5, valid_every=1, schedule="constant")
+    # What has no effect on earlier updates may change.
+    longer = runs.run(tmp_path, resume=True, steps=5, epochs=9, minutes=5.0, valid_every=5, valid_first=5,
+                      valid_sentences=2, keep=2, threads=2, shards=1, schedule="constant")
     assert (longer.kept, longer.best) == (name, result.best), "an equal one is not better"
 
 

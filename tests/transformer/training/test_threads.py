@@ -37,6 +37,7 @@ def nothing_is_set(monkeypatch):
 
 def cores(monkeypatch, count):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(count)), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
 
 
 def counts():
@@ -50,7 +51,6 @@ def test_the_cores_of_this_process_at_most_eight_unless_a_variable_says_how_many
     monkeypatch.setenv("OMP_NUM_THREADS", value)
     assert usable_threads() == expected
     monkeypatch.delattr(os, "sched_getaffinity")  # where the system does not say which
-    monkeypatch.setattr(os, "cpu_count", lambda: count)
     assert usable_threads() == expected
 
 
