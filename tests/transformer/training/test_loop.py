@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import minigrad
-from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
 from transformer.training.checkpoints import Validation, load_run
@@ -119,8 +118,6 @@ def test_a_training_goes_on(stream, show, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
     fit(trainer, show_progress=show, profile=tmp_path / "trace.json")
     assert trainer.progress.step == 10
-    assert watchers() == (), "the training ends among the measured updates"
-    assert (tmp_path / "trace.json").exists()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk of Linux")
