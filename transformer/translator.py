@@ -24,9 +24,9 @@ from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
 from transformer.model import Transformer
 from transformer.training.checkpoints import load_model
-from transformer.training.files import read_file, replace_file
 from transformer.training.messages import note
 from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match, token_accuracy
+from transformer.training.run_folder import read_file, replace_file
 from transformer.training.threads import suitable_products
 
 Pairs = Sequence[tuple[str, str]]

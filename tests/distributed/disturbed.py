@@ -14,8 +14,8 @@ from minigrad.device import array_module
 
 from tests.strict_cupy import cupy, special
 from transformer.cli import main, sources
-from transformer.distributed import launch
-from transformer.training import loop, threads, trainer
+from transformer.distributed import buckets, launch
+from transformer.training import loop, threads
 from transformer.training.trainer import Trainer
 
 OPEN = contextlib.ExitStack()  # until the process ends
@@ -57,7 +57,7 @@ def nothing(_):
 
 
 def in_small_buckets(_):
-    trainer.ParallelGradients = functools.partial(trainer.ParallelGradients, bucket_bytes=500)
+    buckets.BUCKET_BYTES = 500
 
 
 def on_gpus(_):

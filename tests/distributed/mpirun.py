@@ -3,7 +3,6 @@
 `mpirun` runs a program to its end; within `started` a test can send signals to it. Neither leaves a process behind.
 """
 
-import importlib.util
 import os
 import shutil
 import signal
@@ -19,17 +18,14 @@ GRACE = 10  # seconds in which mpirun may end its ranks, before it is killed
 
 
 def command() -> str | None:
-    """The mpirun that belongs to the mpi4py installed: the one beside this Python, or else the first in PATH."""
-    beside = Path(sys.executable).with_name("mpirun")
-    return str(beside) if beside.exists() else shutil.which("mpirun")
+    """The mpirun that belongs to the mpi4py installed: the one beside this Python, or else that in PATH."""
+    return shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 
 def environment(folder: str | Path) -> dict[str, str]:
-    """The environment of an mpirun whose files are in `folder`."""
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(folder)}
-    if hasattr(os, "geteuid") and os.geteuid() == 0:  # Open MPI wants to be asked twice
-        variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return variables
+    """The environment of an mpirun whose files are in `folder`; Open MPI wants to be asked twice whether root may."""
+    return os.environ | {"PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "TMPDIR": str(folder),
+                         "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 @contextmanager
@@ -84,10 +80,6 @@ def runs(process: int) -> bool:
 
 def no_mpi() -> str | None:
     """Why no test can start ranks here, in one line; None if two ranks start and know their numbers."""
-    if importlib.util.find_spec("mpi4py") is None:
-        return "mpi4py is not installed"
-    if command() is None:
-        return "there is no mpirun"
     try:
         done = mpirun(2, "-c", "import sys; from mpi4py import MPI; sys.exit(MPI.COMM_WORLD.size != 2)")
     except (OSError, TimeoutError) as error:
@@ -97,10 +89,9 @@ def no_mpi() -> str | None:
 
 def _end(process: subprocess.Popen) -> None:
     """End mpirun and its ranks, which are groups of their own: mpirun ends them; then it is killed with its group."""
-    if process.poll() is None:
-        process.terminate()
-        try:
-            process.wait(GRACE)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+    process.terminate()
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

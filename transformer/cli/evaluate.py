@@ -24,9 +24,9 @@ from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone
 from transformer.training.checkpoints import load_model
-from transformer.training.files import write_output
 from transformer.training.messages import note
 from transformer.training.metrics import BLEU_TOKENIZERS, sentence_chrf
+from transformer.training.run_folder import write_output
 from transformer.training.threads import decoding_threads
 from transformer.translator import Translator, chosen_alpha
 

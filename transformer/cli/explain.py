@@ -25,8 +25,8 @@ from transformer.cli.unknown import tell_unknown
 from transformer.explore.page import is_page
 from transformer.explore.stories import read_story
 from transformer.explore.translation import explain as explain_translation
-from transformer.training.files import write_output
 from transformer.training.messages import note, shortened
+from transformer.training.run_folder import write_output
 from transformer.translator import Translator
 
 PAGE = Path("explain.html")

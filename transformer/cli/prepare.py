@@ -69,7 +69,7 @@ def _of_task(task: str, given: dict[str, Any]) -> Prepared:
     data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe["preset"]}
     text = sources.read(data)
     tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
-    config = model_config(recipe, *tokenizers, share_embeddings=shared)
+    config = model_config(recipe, *tokenizers)
     run = Run(config, *tokenizers, data, training_options(recipe))
     return Prepared(run, text.train, text.valid, [_pairs(text.train, text.valid)])
 

@@ -16,7 +16,7 @@ from transformer.cli.unknown import tell_unknown
 from transformer.data.batches import collate
 from transformer.explore.translation import double, examples_of
 from transformer.finite import overflow, unwarned
-from transformer.training.files import write_output
+from transformer.training.run_folder import write_output
 from transformer.training.threads import suitable_products
 from transformer.translator import Translator
 

@@ -28,20 +28,20 @@ from minigrad.parallel import Span, Sums, TreeSum, largest_spans
 BUCKET_BYTES = 4 * 2**20
 
 
-def divided(leaves: Iterable[Any], bucket_bytes: int) -> list[list[Any]]:
+def divided(leaves: Iterable[Any]) -> list[list[Any]]:
     """The leaves of each bucket.
 
-    A large one, of a quarter of `bucket_bytes`, has a bucket of its own; smaller ones of a dtype and device share a
+    A large one, of a quarter of `BUCKET_BYTES`, has a bucket of its own; smaller ones of a dtype and device share a
     bucket until it is full, and it is in the row of buckets where its last leaf is.
     """
     buckets: list[list[Any]] = []
     filling: dict[Any, list[Any]] = {}
     for leaf in leaves:
-        large = 4 * leaf.data.nbytes >= bucket_bytes
+        large = 4 * leaf.data.nbytes >= BUCKET_BYTES
         kind = leaf.dtype, leaf.device, large
         shared = filling.setdefault(kind, [])
         shared.append(leaf)
-        if large or sum(other.data.nbytes for other in shared) >= bucket_bytes:
+        if large or sum(other.data.nbytes for other in shared) >= BUCKET_BYTES:
             buckets.append(filling.pop(kind))
     return [*buckets, *filling.values()]
 
@@ -99,13 +99,12 @@ class Exchange:
         ranks: those that exchange.
         leaves: tensors, in the order in which their gradients are expected.
         shards: the number of shards of the batch.
-        bucket_bytes: a bucket of this size or more is full; see `divided`.
     """
 
-    def __init__(self, ranks: Any, leaves: Iterable[Any], shards: int, bucket_bytes: int = BUCKET_BYTES) -> None:
+    def __init__(self, ranks: Any, leaves: Iterable[Any], shards: int) -> None:
         self._ranks, self._shards, self._lock = ranks, shards, threading.Lock()
         self._spans = [largest_spans(ranks.own(shards, rank), (0, shards)) for rank in range(ranks.size)]
-        self._buckets = [Bucket(own, self._spans[ranks.rank], ranks.size) for own in divided(leaves, bucket_bytes)]
+        self._buckets = [Bucket(own, self._spans[ranks.rank], ranks.size) for own in divided(leaves)]
         self._bucket_of = {id(leaf): bucket for bucket in self._buckets for leaf in bucket.leaves}
         self._filling, self._totals, self._reached = deque(self._buckets), list[Any](), set[int]()
         self._to_owners, self._to_all = deque[tuple[Any, ...]](), deque[tuple[Any, ...]]()

@@ -9,12 +9,13 @@ pointers name a complete checkpoint. `transformer.training.run_folder` describes
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -24,16 +25,94 @@ from transformer.data.tokenizer import Tokenizer, tokenizer_from_json
 from transformer.distributed import ALONE, Alone
 from transformer.finite import NotFinite, check_finite
 from transformer.model import Transformer, TransformerConfig
-from transformer.training.files import naming, read_file, sync_folder, write_synced
 from transformer.training.messages import one_line
 from transformer.training.options import TrainingOptions
-from transformer.training.progress import Progress
-from transformer.training.run_folder import OPTIMIZER, RunError, checkpoint_names, remove, resolve
+from transformer.training.run_folder import (
+    OPTIMIZER,
+    RunError,
+    checkpoint_names,
+    naming,
+    read_file,
+    remove,
+    resolve,
+    sync_folder,
+    write_synced,
+)
 
 FORMAT = 2
 NUMERICS = 6  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
+METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}
+NOISE = {"exact_match": 0.0, "bleu": 5.0}  # of so little BLEU, a few chance words decide
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The loss per target token, without smoothing, and the metric: exact match (a fraction) or BLEU (0 to 100)."""
+
+    loss: float
+    metric: float
+
+    def better_than(self, other: Validation | None, metric: str = "exact_match") -> bool:
+        """Whether the metric is higher, or the same with a lower loss; below `NOISE` all metrics are the same."""
+        return other is None or self._rank(metric) > other._rank(metric)
+
+    def _rank(self, metric: str) -> tuple[float, float]:
+        return max(self.metric, NOISE[metric]), -self.loss
+
+    def describe(self, metric: str) -> str:
+        """The loss and the metric, in one line of text."""
+        value = f"{100 * self.metric:.2f} %" if metric == "exact_match" else f"{self.metric:.2f}"
+        return f"validation loss {self.loss:.4f}, {METRIC_NAMES[metric]} {value}"
+
+
+@dataclass
+class Progress:
+    """The progress of a run.
+
+    Attributes:
+        step: updates made.
+        epoch, batch: the epoch of the next batch, and its number in the epoch.
+        seconds: training time so far, validations included.
+        tokens: real target tokens trained on.
+        validated: the step of the last validation.
+        improved: whether that validation was the best so far.
+        best: the best validation, of the checkpoint that "best" names; None before the first.
+        learning_rate: the rate of the last update.
+        decay_from, end: with the schedule "wsd": the number of updates before the decay and in the whole run, once they
+            are decided; 0 before that.
+        loss_sum, loss_tokens: the sum of the training losses since the last validation and the number of their tokens.
+            The sum is a raw number on the model's device until `Trainer.read_loss`. Losses are added one by one, so
+            that it depends neither on readings nor on a stop and a resume.
+        data_checksum: a checksum of the token ids of all pairs.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    validated: int = 0
+    improved: bool = False
+    best: Validation | None = None
+    learning_rate: float = 0.0
+    decay_from: int = 0
+    end: int = 0
+    loss_sum: Any = 0.0
+    loss_tokens: int = 0
+    data_checksum: int = 0
+
+    @property
+    def mean_loss(self) -> float:
+        """The training loss per token since the last validation; NaN before the first update."""
+        return float(self.loss_sum) / self.loss_tokens if self.loss_tokens else math.nan
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `dataclasses.asdict`; KeyError or TypeError for malformed values."""
+        best = values["best"]
+        return cls(**values | {"best": best and Validation(**best)})
 
 
 @dataclass
@@ -120,18 +199,14 @@ def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> C
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
             not finite; the message names checkpoints that are intact.
     """
-    if ranks.size == 1:
-        return _load(Path(folder), which)
-    found: Any = None
+    arrays = list[dict[str, np.ndarray]]()
 
     def read() -> dict[str, Any]:
-        nonlocal found
-        found = _load(Path(folder), which)
-        described: dict[str, Any] = found[0].to_json()
-        return described
+        run, *arrays[:] = _load(Path(folder), which)
+        return run.to_json()
 
     run = Run.from_json(ranks.first(read))
-    model, moments = (ranks.broadcast_arrays(found and found[place]) for place in (1, 2))
+    model, moments = (ranks.broadcast_arrays(arrays[place] if arrays else None) for place in (0, 1))
     return run, model, moments
 
 

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from transformer.training.files import naming, read_file, replace_file
 from transformer.training.messages import note, one_line
-from transformer.training.run_folder import RunError
+from transformer.training.run_folder import RunError, naming, read_file, replace_file
 
 COLUMNS = ("step", "epoch", "objective", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
 LARGEST_LOG = 2**28  # bytes, which are those of millions of validations
@@ -73,12 +72,11 @@ class Log:
         kept = [row.values() for row in rows if int(row["step"]) <= step]
         replace_file(self.path, "".join(map(_line, [COLUMNS, *kept])).encode())
 
-    def draw(self, metric: str) -> Path | None:
-        """Draw the curve as ``history.png`` beside the log; None if the log is empty, or if it cannot be drawn.
+    def draw(self, metric: str) -> None:
+        """Draw the curve as ``history.png`` beside the log, unless that is empty, or matplotlib is missing.
 
         No training fails for want of a picture: a failure is a note.
         """
-        path = self.path.with_name("history.png")
         try:
             rows = self.rows()
             if rows and can_draw():
@@ -86,11 +84,9 @@ class Log:
 
                 picture = io.BytesIO()
                 plot_history(rows, metric=metric).savefig(picture, format="png", dpi=120)
-                replace_file(path, picture.getvalue())
-                return path
+                replace_file(self.path.with_name("history.png"), picture.getvalue())
         except Exception as error:  # noqa: BLE001 - matplotlib may raise anything
             note(f"no history.png: {one_line(error)}")
-        return None
 
 
 def can_draw() -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+import minigrad
 from minigrad.device.memory import pool_use
 from minigrad.engine.watch import span
 from minigrad.inspect.table import size
@@ -21,21 +23,18 @@ from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import Run
-from transformer.training.files import replace_file
+from transformer.training.checkpoints import NOISE, Progress, Run, Validation
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar
 from transformer.training.options import TrainingOptions
-from transformer.training.profiling import step_profiles
-from transformer.training.progress import NOISE, Progress, Validation
-from transformer.training.run_folder import RunError, check_new, only_writer, pointed
+from transformer.training.run_folder import RunError, check_new, only_writer, pointed, replace_file
 from transformer.training.signals import Stopped, stop_request, stopping_at_once
 from transformer.training.threads import decoding_threads, suitable_products
-from transformer.training.trainer import Trainer
-from transformer.training.validation import score
+from transformer.training.trainer import Trainer, score
 from transformer.translator import Translator, choose_alpha
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
+WARM_UP, MEASURED = 5, 10  # updates before a profile, which start threads and allocate memory; those in it
 ALPHAS = 0.6, 1.0, 1.4, 1.8
 
 
@@ -104,12 +103,11 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         if not resume:
             ranks.first(lambda: check_new(out))
         keep_freed_memory()
-        ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
-                      the_options=options.to_json)
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options)
         trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
         log, checksum = trainer.log, trainer.progress.data_checksum
-        ranks.compare(the_data_or_the_vocabularies=lambda: checksum)
+        ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
+                      the_options=options.to_json, the_data_or_the_vocabularies=lambda: checksum)
         if resume:
             trainer.restore(resume if isinstance(resume, str) else "latest")
         elif first:
@@ -150,15 +148,14 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
         group = next(groups)
         while True:
             # Of all ranks a signal that came to any, and the time of the first, so that they end at the same update.
-            told: list[Any] = trainer.ranks.exchange([stop.number, progress.seconds])
+            told: list[Any] = trainer.ranks.exchange([stop, progress.seconds])
             progress.seconds = told[0][1]
             finished = bool(limits_reached(progress, options))
             due = finished or progress.step % options.valid_every == 0 or progress.step == options.valid_first
-            signal = next((number for number, _ in told if number is not None), None)
-            if signal is not None:
+            if signals := [number for came, _ in told for number in came]:
                 if progress.step != progress.validated:
                     trainer.save()
-                raise Stopped(signal)
+                raise Stopped(signals[0])
             if due and progress.step != progress.validated:
                 with measuring.pause() if measuring else nullcontext(), span("validation"):
                     validation = trainer.validate_and_save()
@@ -174,14 +171,40 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
                 with span("update"):
                     trainer.update(group)
                     group = next(groups)  # which the host prepares while a GPU computes
-                report = progress.step % REPORT_EVERY == 0
-                if report:
+                if progress.step % REPORT_EVERY == 0:
                     trainer.read_loss()
-                progress.seconds += time.perf_counter() - start
-                bar.update(1)
-                if report:
                     bar.total = progress.end or bar.total
                     bar.set_postfix_str(_state(trainer), refresh=False)
+                progress.seconds += time.perf_counter() - start
+                bar.update(1)
+
+
+def step_profiles(model: Any, path: Path | None, messages: Messages) -> Generator[Any, None, None]:
+    """For each update the profile that measures it, from ``next`` before it to ``next`` before the following, or None.
+
+    After the last of `MEASURED` updates, or when the generator is closed among them, tables go to the messages and the
+    trace to the file.
+
+    Args:
+        model: the model, whose modules have dotted names in the profile.
+        path: the file for the trace; None: no update is measured.
+        messages: where the tables go.
+    """
+    while path is None:
+        yield None
+    yield from repeat(None, WARM_UP)
+    measured = 0
+    try:
+        with minigrad.profile(model) as profile:
+            for _ in range(MEASURED):
+                measured += 1
+                yield profile
+    finally:
+        messages.say(f"profile of {measured} updates\n{profile}\n")
+        with suppress(OSError):  # a full disk must not end the training
+            profile.save(path)
+            messages.say(f"wrote {path}: open it in https://ui.perfetto.dev")
+    yield from repeat(None)
 
 
 def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:

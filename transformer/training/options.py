@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from math import inf
-from typing import Any, Self
+from typing import Any
 
 MOST = 10**12  # more of anything, updates or tokens or sentences, would not end in a lifetime
 MOST_THREADS = 4096  # more than the cores of any one machine
@@ -108,8 +108,3 @@ class TrainingOptions:
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
         return asdict(self)
-
-    def changed_from(self, earlier: Self) -> list[str]:
-        """The options that differ from an earlier run's, though a resumed run may not change them."""
-        fixed = [f.name for f in fields(self) if f.name not in self.MAY_CHANGE]
-        return [name for name in fixed if getattr(self, name) != getattr(earlier, name)]

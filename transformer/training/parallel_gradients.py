@@ -22,8 +22,8 @@ from minigrad.device import asarray_on, on_device_of, to_device
 from minigrad.tensor.gradients import arrive, backward
 
 from transformer.data.batches import trimmed
-from transformer.distributed import ALONE, Alone, RankError, Ranks
-from transformer.distributed.buckets import BUCKET_BYTES, Exchange
+from transformer.distributed import ALONE, Alone, Ranks
+from transformer.distributed.buckets import Exchange
 from transformer.model import Transformer
 from transformer.model.transformer import ids_on
 from transformer.training.recorded_gradients import RecordedGradients
@@ -60,21 +60,19 @@ class ParallelGradients:
         shards: the number of shards of a batch, by default one for each thread of each rank. 1: a batch is one ordinary
             forward and backward.
         ranks: the processes that compute together; all have the same model, and call with the same whole batch.
-        bucket_bytes: the size at which gradients are sent to other ranks.
 
     Raises:
         TypeError: `threads` or `shards` is no integer.
         ValueError: `threads` or `shards` is below 1.
     """
 
-    def __init__(self, model: Transformer, threads: int = 1, shards: int | None = None, ranks: Alone = ALONE,
-                 bucket_bytes: int = BUCKET_BYTES) -> None:
-        threads = whole_number(threads, "threads", type(self).__name__)
+    def __init__(self, model: Transformer, threads: int = 1, shards: int | None = None, ranks: Alone = ALONE) -> None:
+        threads = whole_number(threads, "threads", "ParallelGradients")
         self.model, self.ranks = model, ranks
         self.threads = threads if model.device == "cpu" else 1
         shards = self.threads * ranks.size if shards is None else shards
-        self.shards = whole_number(shards, "shards", type(self).__name__)
-        self._block, self._bucket_bytes = ExitStack(), bucket_bytes
+        self.shards = whole_number(shards, "shards", "ParallelGradients")
+        self._block = ExitStack()
         self._recorded: RecordedGradients | None = None
         self._exchange: Any = None  # of the last batch; kept, since MPI may write into its buffers after a failure
 
@@ -114,12 +112,12 @@ class ParallelGradients:
         Ids are checked on the host.
         """
         config, device = self.model.config, self.model.device
-        if self.shards == 1:
+        if self.shards == 1:  # which every rank computes
             return [Shard(self.model.source_ids(source), self.model.target_ids(labels))]
         batch = Shard(ids_on("cpu", source, config.source_vocab_size, "source"),
                       ids_on("cpu", labels, config.target_vocab_size, "target"))
         shards = split(*batch, config.pad_id, self.shards)
-        first, end = self._own(len(shards))
+        first, end = self.ranks.own(len(shards))
         return [Shard(*(to_device(ids, device) for ids in shard)) if first <= number < end else None
                 for number, shard in enumerate(shards)]
 
@@ -132,16 +130,16 @@ class ParallelGradients:
             with on_device_of(loss.data):
                 return loss.data.astype(np.float64)
 
-        if self.shards == 1 and RecordedGradients.serve(self.model):
-            self._recorded, [alone] = self._recorded or RecordedGradients(self.model), shards
-            return self._recorded(alone, label_smoothing, denominator)
         if self.shards == 1:
-            return loss_of(shards[0])
+            if not RecordedGradients.serve(self.model):
+                return loss_of(shards[0])
+            self._recorded = self._recorded or RecordedGradients(self.model)
+            return self._recorded(shards[0], label_smoothing, denominator)
         seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
-        own, send = self._own(len(shards)), None
-        if isinstance(self.ranks, Ranks):
+        own, send = self.ranks.own(len(shards)), None
+        if self.ranks is not ALONE:
             leaves = (p for p in reversed(list(self.model.parameters())) if p.requires_grad)
-            self._exchange = Exchange(self.ranks, leaves, len(shards), self._bucket_bytes)
+            self._exchange = Exchange(self.ranks, leaves, len(shards))
             send = self._exchange.put
         total = parallel.GradientSum(len(shards), own, send)
 
@@ -159,29 +157,17 @@ class ParallelGradients:
         with on_device_of(losses[0]):
             return sum(losses[1:], start=losses[0])
 
-    def _own(self, count: int) -> parallel.Span:
-        """Which of `count` shards this process computes; a batch that is not divided, every rank computes."""
-        return (0, 1) if self.shards == 1 else self.ranks.own(count)
-
 
 class DistributedGradients(ParallelGradients):
     """Gradients by all ranks: ``with DistributedGradients(model, MPI.COMM_WORLD) as gradients: …``.
 
-    Waits end with a `RankError` if another rank fails; of an exception in the block the others are told.
+    Waits end with a `RankError` if another rank fails; of an exception that ends a rank the others are told.
 
     Args:
         model: the model.
         comm: a communicator of mpi4py.
-        threads, shards, bucket_bytes: as for `ParallelGradients`; the threads are those of this rank.
+        threads, shards: as for `ParallelGradients`; the threads are those of this rank.
     """
 
-    def __init__(self, model: Transformer, comm: Any, threads: int = 1, shards: int | None = None,
-                 bucket_bytes: int = BUCKET_BYTES) -> None:
-        super().__init__(model, threads, shards, Ranks(comm), bucket_bytes)
-
-    def __exit__(self, *exception: object) -> None:
-        """End the threads; tell the other ranks of an exception."""
-        super().__exit__(*exception)
-        error = exception[1]
-        if isinstance(self.ranks, Ranks) and error is not None and not isinstance(error, RankError):
-            self.ranks.fail(f"{type(error).__name__}: {error}")
+    def __init__(self, model: Transformer, comm: Any, threads: int = 1, shards: int | None = None) -> None:
+        super().__init__(model, threads, shards, Ranks(comm))

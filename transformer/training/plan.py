@@ -33,7 +33,6 @@ WARMUP = 400  # updates, or a tenth of the run if that is less
 RATE = 50e9  # multiplications and additions a second, for each thread
 LAYER = 0.002  # seconds that an update spends in a layer beside them
 
-
 NAMES = {"train", "valid", "source_tokenizer", "target_tokenizer", "tokens", "vocab_size", "shared_vocab", "preset",
          "layers", *(option.name for kind in (TransformerConfig, TrainingOptions) for option in fields(kind))}
 
@@ -173,13 +172,12 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
         tokenizers: of both sides, whose sizes the last layer has.
         threads: the threads that the machine has for the run.
     """
-    shared = tokenizers[0] is tokenizers[1]
     options: Options = {"batch_tokens": batch_tokens(amount)} | given
     if "preset" not in given:
         d_model = given.get("d_model") or width(amount, threads * given.get("minutes", LONGEST_RUN))
         heads = d_model // 32 if d_model % 32 == 0 else 1
         options = {"d_model": d_model, "num_heads": heads, "d_ff": 4 * d_model, "layers": 3} | options
-    config = model_config(changed(RECIPES["text"], options), *tokenizers, share_embeddings=shared)
+    config = model_config(changed(RECIPES["text"], options), *tokenizers)
     if not given.keys() & {"steps", "epochs", "minutes"}:
         longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
         options["steps"] = round(longest.updates * min(1, most_passes(amount) / longest.passes))
@@ -194,7 +192,7 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
     if first < options["valid_every"] / 2:
         options = {"valid_first": first} | options
     whole = changed(RECIPES["text"], options)
-    return options, model_config(whole, *tokenizers, share_embeddings=shared), training_options(whole), run
+    return options, model_config(whole, *tokenizers), training_options(whole), run
 
 
 def batch_tokens(amount: Amount) -> int:

@@ -48,10 +48,11 @@ def options_of(kind: type, options: Options) -> Options:
     return {field.name: options[field.name] for field in fields(kind) if field.name in options}
 
 
-def model_config(options: Options, source: Tokenizer, target: Tokenizer, **changes: Any) -> TransformerConfig:
-    """The configuration of a model for these vocabularies."""
+def model_config(options: Options, source: Tokenizer, target: Tokenizer) -> TransformerConfig:
+    """The configuration of a model for these vocabularies: one embedding for both sides, if they are the same."""
     config: TransformerConfig = getattr(TransformerConfig, options["preset"])(
-        len(source.vocabulary), len(target.vocabulary), **options_of(TransformerConfig, options) | changes)
+        len(source.vocabulary), len(target.vocabulary), **options_of(TransformerConfig, options) | {
+            "share_embeddings": source is target})
     return config
 
 

@@ -34,31 +34,26 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
-class Request:
-    """Whether a signal asked the training to stop: its `number`, or None."""
-
-    number: int | None = None
-
-
 @contextmanager
-def stop_request() -> Iterator[Request]:
-    """A request that the first signal makes, so that no update is cut in half; a second signal raises `Stopped`.
+def stop_request() -> Iterator[list[int]]:
+    """A list that gets the number of the first signal, so that no update is cut in half; a second one raises `Stopped`.
 
-    A request that was not heeded by the end of the block raises `Stopped` there.
+    One that was not heeded by the end of the block raises `Stopped` there.
     """
-    request, first = Request(), 0.0
+    came, first = list[int](), 0.0
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         nonlocal first
-        if request.number is None:
-            request.number, first = number, time.monotonic()
-        elif number != request.number or number == signal.SIGINT or time.monotonic() - first > TWICE:
+        if not came:
+            came.append(number)
+            first = time.monotonic()
+        elif number != came[0] or number == signal.SIGINT or time.monotonic() - first > TWICE:
             raise Stopped(number)
 
     with _handled_by(on_signal):
-        yield request
-    if request.number is not None:
-        raise Stopped(request.number)
+        yield came
+    if came:
+        raise Stopped(came[0])
 
 
 @contextmanager

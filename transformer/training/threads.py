@@ -33,8 +33,9 @@ def usable_threads(processes: int = 1) -> int:
         value = os.environ.get(name, "")
         if value.isdecimal() and int(value) > 0:
             return min(int(value), MOST_THREADS)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores if processes == 1 else max(1, min(cores, (os.cpu_count() or 1) // processes)), MOST)
+    there = os.cpu_count() or 1
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
+    return min(max(1, there // processes), cores, MOST)
 
 
 def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int:
@@ -45,14 +46,6 @@ def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int
     divided, the threads share each matrix product.
     """
     return 1 if config.d_model <= SMALL else max(1, min(threads, batch_tokens // SHARD_TOKENS))
-
-
-def suitable_threads(config: TransformerConfig, batch_tokens: int, processes: int = 1) -> int:
-    """The default number of threads of a training run, of which so many `processes` share the machine.
-
-    As many as there are shards: more would gain little, and lose much where another program keeps a core busy.
-    """
-    return shards_of(config, usable_threads(processes), batch_tokens)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -26,18 +26,26 @@ from minigrad.device import on_device, to_numpy
 from transformer.data.batches import collate, divide
 from transformer.data.examples import Examples
 from transformer.data.extras import require
-from transformer.data.parallel_text import Pairs
+from transformer.data.parallel_text import Pair, Pairs, first_of_each
 from transformer.distributed import ALONE, Alone
 from transformer.finite import NotFinite, check_finite, unwarned
 from transformer.model import Transformer
-from transformer.training.checkpoints import NUMERICS, Run, load_checkpoint, load_run, others, save_checkpoint
+from transformer.training.checkpoints import (
+    NUMERICS,
+    Progress,
+    Run,
+    Validation,
+    load_checkpoint,
+    load_run,
+    save_checkpoint,
+)
 from transformer.training.log import Log
-from transformer.training.messages import note, one_line
+from transformer.training.messages import note, one_line, shortened
+from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
+from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Shard
-from transformer.training.progress import Progress, Validation
 from transformer.training.run_folder import RunError, numbered, point, pointed, prune, resolve
 from transformer.training.threads import shards_of
-from transformer.training.validation import Sample, score, spread
 from transformer.translator import Translator
 
 DECAY = 0.2  # the share of a run with the schedule "wsd" in which the rate falls
@@ -50,6 +58,17 @@ class Group(NamedTuple):
     tokens: int
     epoch: int
     batch: int
+
+
+class Sample(NamedTuple):
+    """A validation sentence and what the model makes of it."""
+
+    source: str
+    reference: str
+    output: str
+
+    def __str__(self) -> str:
+        return "\n".join(f"    {name:10}{shortened(text, 160)}" for name, text in self._asdict().items())
 
 
 class Trainer:
@@ -298,9 +317,8 @@ class Trainer:
         out, options = self.out, self.options
         run, arrays, moments = load_run(out, which, self.ranks)
         name = self.ranks.first(lambda: resolve(out, which))
-        earlier = run.config.to_json()
-        changed = [name for name, value in self.run.config.to_json().items() if value != earlier[name]]
-        changed += options.changed_from(run.options)
+        wanted, found = ({**one.config.to_json(), **one.options.to_json()} for one in (self.run, run))
+        changed = [name for name in wanted if wanted[name] != found[name] and name not in options.MAY_CHANGE]
         if changed:
             raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another "
                            "folder")
@@ -315,8 +333,7 @@ class Trainer:
             self.model.load_state_dict(arrays)
             self.load_moments(moments)
         except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}{others(out, name)}"
-                           ) from error
+            raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}") from error
         self.scheduler.load_state_dict({"last_step": progress.step})
         if not moments and progress.step:
             note(f"{name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, and "
@@ -344,10 +361,18 @@ class Trainer:
         It is the one that "best" names; or `name`, if a killed run left the pointer out, or if that one is damaged.
         """
         progress, own = self.progress, self._is_best()
-        pointer, found = self.ranks.first(lambda: self._named_best(name))
-        other = Validation(**found) if found else None
-        if other is not None and (not own or self.better(other)):
-            progress.best = other
+
+        def named() -> tuple[str | None, Any]:
+            """What "best" names, and its validation if it is intact and another than `name`."""
+            pointer = pointed(self.out, "best")
+            with suppress(RunError):
+                if pointer and pointer != name:
+                    return pointer, asdict(load_checkpoint(self.out, pointer)[0].progress)["best"]
+            return pointer, None
+
+        pointer, found = self.ranks.first(named)
+        if found and (not own or self.better(Validation(**found))):
+            progress.best = Validation(**found)
             return str(pointer)
         if own:
             return name
@@ -356,15 +381,6 @@ class Trainer:
         progress.best, progress.improved = self.validate(), True
         note(f"the best checkpoint is lost; {name}, validated anew, is the best now")
         return name
-
-    def _named_best(self, name: str) -> tuple[str | None, Any]:
-        """What "best" names, and its validation if it is intact and another than `name`."""
-        pointer = pointed(self.out, "best")
-        if pointer not in (None, name):
-            with suppress(RunError):
-                best = load_checkpoint(self.out, resolve(self.out, "best"))[0].progress.best
-                return pointer, best and asdict(best)
-        return pointer, None
 
 
 def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
@@ -383,3 +399,27 @@ def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
         raise RunError(f"{kind} pair {too_long[0]} has more tokens than the model's {limit:,} positions (too long: "
                        f"{too_long.size:,}); shorten or remove it, or raise --max-length")
     return examples
+
+
+def score(translator: Translator, pairs: Pairs, options: TrainingOptions, ranks: Alone = ALONE,
+          beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
+    """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
+
+    Each source is translated once, and compared with the first of its targets. The `ranks` divide the work, and all
+    have the result. Modes, random state and gradients stay as they are.
+    """
+    decoded: list[Pair] = spread(first_of_each(pairs), options.valid_sentences)
+    found = translator.translate([source for source, _ in decoded], beam, 1, 64 // beam, alpha, ranks=ranks)
+    samples = [Sample(source, translator.as_decoded(target), best.text)
+               for (source, target), [best] in zip(decoded, found, strict=True)]
+    _, references, outputs = zip(*samples, strict=True)
+    if options.valid_metric == "exact_match":
+        return exact_match(outputs, references), samples
+    return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
+
+
+def spread(items: Collection[Any] | Pairs, count: int) -> list[Any]:
+    """At most `count` items at equal distances, so that text in order of length gives all lengths."""
+    count = min(count, len(items))
+    places = {(2 * i + 1) * len(items) // (2 * count) for i in range(count)}
+    return [item for place, item in enumerate(items) if place in places]

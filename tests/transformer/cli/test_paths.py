@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.transformer.commands import call, refused
-from transformer.training.files import write_output
+from transformer.training.run_folder import write_output
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, names of files are Unicode")
 

@@ -2,16 +2,18 @@
 
 import math
 import os
+import signal
 import sys
 
+import numpy as np
 import pytest
 
 from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
 from transformer.data import build_tokenizers
-from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
+from transformer.training.loop import TrainingError
 from transformer.training.run_folder import RunError
 
 LATEST = "checkpoints/00000006"
@@ -53,6 +55,11 @@ def other_name(arrays):
     return {"foreign": arrays.pop(next(iter(arrays))), **arrays}
 
 
+def not_finite(arrays):
+    next(iter(arrays.values())).flat[-1] = math.nan
+    return arrays
+
+
 MODEL, OPTIMIZER, RUN = (f"{LATEST}/{name}" for name in ("model.safetensors", "optimizer.safetensors", "run.json"))
 DAMAGES = {
     "model truncated": (MODEL, truncate, "cannot be read: .*model.safetensors"),
@@ -66,6 +73,8 @@ DAMAGES = {
     "weights of another shape": (MODEL, lambda path: edit(path, other_shape), "cannot be used: .* shape"),
     "moments of another name": (OPTIMIZER, lambda path: edit(path, other_name),
                                 "cannot be used: there is no ''"),
+    "a weight is not finite": (MODEL, lambda path: edit(path, not_finite), "the parameter .* holds a NaN"),
+    "a moment is not finite": (OPTIMIZER, lambda path: edit(path, not_finite), "the optimizer's .* holds a NaN"),
     "arrays of another program": (MODEL, lambda path: save_tensors(path, load_tensors(path)[0]), "belong together"),
     "pointer to a missing folder": ("latest", lambda path: path.write_text("00000099\n"), "00000099 is missing"),
     "pointer out of the folder": ("latest", lambda path: path.write_text("../..\n"), "not the name of a checkpoint"),
@@ -103,7 +112,6 @@ def test_a_file_without_an_end_is_refused_at_once(name, what, out):
 FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup_steps": 5, "schedule": "inverse_sqrt",
              "label_smoothing": 0.0, "clip_norm": 0.0, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
              "valid_metric": "bleu"}
-ALLOWED = {"steps": 8, "epochs": 9, "minutes": 5.0, "keep": 2, "valid_every": 3, "valid_sentences": 2, "threads": 2}
 NAMED = ", ".join(name for name in runs.options().to_json() if name in FORBIDDEN)
 OTHER = "not those that this run began with"
 
@@ -119,17 +127,52 @@ def test_what_may_not_change(changes, match, out):
     refused(out, match, **changes)
 
 
-def test_a_longer_schedule_holds_for_the_updates_to_come(tmp_path):
-    """The rates are those of the longer run from the resumption on: the next is not the 0 that the shorter ends at."""
-    changes = {"schedule": "cosine", "warmup_steps": 1, "valid_every": 3}
-    runs.run(tmp_path, steps=2, **changes)
-    assert runs.run(tmp_path, resume=True, steps=6, **changes).progress.step == 6
-    rates = {row["step"]: float(row["learning_rate"]) for row in Log(tmp_path / "log.csv").rows()}
-    assert [*rates] == ["2", "3", "6"]
-    assert rates["3"] == pytest.approx(runs.options().learning_rate * (1 + math.cos(math.pi / 3)) / 2, rel=1e-5)
+# ----------------------------------------------------------------- numbers that are not finite
+
+NAME = "encoder.layers.0.feed_forward.inner.weight"
 
 
-def test_what_else_may_change(out):
-    result = runs.run(out, resume=True, **{**OPTIONS, **ALLOWED})
-    assert result.progress.step == 8
-    assert load_run(out, "latest")[0].options.keep == 2
+def weight(trainer, value=np.inf):
+    dict(trainer.model.named_parameters())[NAME].data[0, 0] = value
+
+
+def moment(trainer):
+    state = trainer.optimizer.state_dict()
+    state["state"][2]["exp_avg_sq"].flat[0] = np.inf
+    trainer.optimizer.load_state_dict(state)
+
+
+def huge(trainer):
+    for parameter in trainer.model.parameters():
+        parameter.data *= 1e30
+
+
+def nan(trainer):
+    weight(trainer, np.nan)
+
+
+@pytest.mark.parametrize(("spoil", "step", "interrupt", "named"), [
+    (nan, 5, False, "the loss became nan"), (weight, 8, False, NAME), (weight, 6, True, NAME),
+    (moment, 8, False, r"the optimizer's \w+\..*exp_avg_sq"), (moment, 6, True, r"the optimizer's \w+\..*exp_avg_sq"),
+    (huge, 8, False, "finite, but too large"),
+])
+def test_what_is_not_finite_ends_the_run(spoil, step, interrupt, named, tmp_path, monkeypatch):
+    """The update before the validation of step 8, or before Ctrl-C, spoils the run; or one whose loss is read later."""
+    before = {}
+
+    def act(trainer):
+        if trainer.progress.step == step:
+            before.update(runs.snapshot(tmp_path))
+            spoil(trainer)
+            if interrupt:
+                signal.raise_signal(signal.SIGINT)
+
+    runs.after_update(monkeypatch, act)
+    message = rf"{named}.* by step [68]; begin anew with a lower .*00000004, is intact"
+    with pytest.raises(TrainingError, match=message) as caught:
+        runs.run(tmp_path)
+    assert "\n" not in str(caught.value)
+    after = runs.snapshot(tmp_path)
+    assert {name: data for name, data in after.items() if name != "log.csv"} == {
+        name: data for name, data in before.items() if name != "log.csv"}
+    assert all(np.isfinite(float(row["valid_loss"])) for row in Log(tmp_path / "log.csv").rows())

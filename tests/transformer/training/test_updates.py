@@ -1,17 +1,21 @@
 """One update: the gradients of all its batches together, their losses in the log, and its learning rate."""
 
+import json
 import math
+import time
+from collections import Counter
 
 import numpy as np
 import pytest
 
-import minigrad
+from minigrad.engine.watch import watchers
 
 from tests.transformer import runs
 from tests.transformer.tiny import assert_same, gradients
+from transformer import Transformer
 from transformer.data.batches import collate
-from transformer.training.loop import fit
-from transformer.training.trainer import Group
+from transformer.training.loop import MEASURED, REPORT_EVERY, WARM_UP, fit
+from transformer.training.trainer import Group, Trainer
 
 
 def float64_trainer(out, **changes):
@@ -45,19 +49,17 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
     sums, tokens, update = [], [], trainer.update
 
     def recording(group):
-        shards = [shard for batch in group.batches for shard in batch]
-        with minigrad.no_grad():
-            sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for shard in shards))
-        tokens.append(sum(np.count_nonzero(shard.labels) for shard in shards))
+        sums.append(sum(float(trainer.model.loss(*shard, reduction="sum")) for [shard] in group.batches))
+        tokens.append(group.tokens)
         update(group)
 
     trainer.update = recording
     fit(trainer, show_progress=False)
-    first, last = trainer.log.rows()
-    assert [int(row["tokens"]) for row in (first, last)] == [sum(tokens[:2]), sum(tokens)]
-    assert float(first["objective"]) == pytest.approx(sum(sums[:2]) / sum(tokens[:2]), rel=1e-5)
-    assert float(last["objective"]) == pytest.approx(sum(sums[2:]) / sum(tokens[2:]), rel=1e-5)
-    assert float(last["train_loss"]) == pytest.approx(
+    for row, first in zip(trainer.log.rows(), (0, 2), strict=True):
+        assert int(row["tokens"]) == sum(tokens[:first + 2])
+        objective = sum(sums[first:first + 2]) / sum(tokens[first:first + 2])
+        assert float(row["objective"]) == pytest.approx(objective, rel=1e-5)
+    assert float(row["train_loss"]) == pytest.approx(
         trainer.translator().loss(runs.PAIRS[2::5]), rel=1e-5), "the same loss as that of validation: of a sample"
 
 
@@ -87,3 +89,75 @@ def test_a_schedule_at_its_edges(changes, tmp_path):
     """No warm-up, one that is longer than the run, a run of one update: every rate is above 0 and at most the peak."""
     trainer = runs.new_trainer(tmp_path, **{"schedule": "cosine", "steps": 6, **changes})
     assert all(0 < trainer.rate(step) <= 1 for step in range(trainer.options.steps))
+
+
+# ----------------------------------------------------------------- what surrounds it
+
+
+def test_the_next_group_is_prepared_before_anybody_waits(stand_in, tmp_path, monkeypatch):
+    order, groups, look = [], Trainer.groups, Trainer.read_loss
+    monkeypatch.setattr(Trainer, "groups",
+                        lambda trainer: (order.append("prepared") or group for group in groups(trainer)))
+    monkeypatch.setattr(Trainer, "read_loss", lambda trainer: (order.append("look"), look(trainer)))
+    runs.after_update(monkeypatch, lambda trainer: order.append("update"))
+    fit(runs.new_trainer(tmp_path, device="cuda", steps=REPORT_EVERY + 2, valid_every=100), show_progress=False)
+    steps = ["update", "prepared"]
+    assert order[:2 * REPORT_EVERY + 4] == ["prepared", *steps * REPORT_EVERY, "look", *steps]
+
+
+class Ended(Exception):
+    """The validation is next: what it waits for is no part of an update."""
+
+
+def end(trainer):
+    raise Ended
+
+
+@pytest.mark.parametrize("changes", [{}, {"clip_norm": 0.0, "accumulate": 3}, {"dropout": 0.2}], ids=str)
+def test_a_gpu_is_waited_for_where_the_loss_is_looked_at_alone(changes, stand_in, tmp_path, monkeypatch):
+    """12 updates: at the 10th alone; the validation that ends the run is not counted here."""
+    update, sent = Trainer.update, []
+
+    def counting(trainer, group):
+        uploads = stand_in.uploads.copy()
+        update(trainer, group)
+        sent.append(stand_in.uploads - uploads)
+
+    monkeypatch.setattr(Trainer, "update", counting)
+    monkeypatch.setattr(Trainer, "validate_and_save", end)
+    options = {"steps": 12, "valid_every": 12, "accumulate": 1, "batch_tokens": 200, "dropout": 0.0, **changes}
+    dropout = options.pop("dropout")
+    trainer = runs.new_trainer(tmp_path, {"dropout": dropout}, device="cuda", **options)
+    stand_in.clear()
+    with pytest.raises(Ended):
+        fit(trainer, show_progress=False)
+    assert len(sent) == 12
+    assert dropout or not any(sent[1:]), "what an update needs was sent before it"
+    assert sum(stand_in.synchronizations.values()) == 1, stand_in.synchronizations
+
+
+def test_updates_after_the_first_few_are_measured(tmp_path, monkeypatch, capsys):
+    options, loss = {"steps": WARM_UP + MEASURED + 3, "threads": 2, "valid_every": WARM_UP + 1}, Transformer.loss
+    runs.run(tmp_path / "plain", shards=2, **options)
+    # A thread that waits leaves the other shard to another one.
+    monkeypatch.setattr(Transformer, "loss", lambda *given, **named: (time.sleep(0.01), loss(*given, **named))[1])
+    trainer = runs.new_trainer(tmp_path / "run", shards=2, **options)
+    trainer.gradients.threads = 2  # however small the model
+    fit(trainer, show_progress=False, profile=tmp_path / "trace.json")
+    assert f"profile of {MEASURED} updates\n" in capsys.readouterr().err
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    events = [(event["name"], event["tid"]) for event in trace["traceEvents"] if event["ph"] == "X"]
+    counts = Counter(name for name, _ in events)
+    assert {counts[name] for name in ("update", "AdamW.step", "clip_grad_norm_")} == {MEASURED}
+    assert not {"validation", "sampling", "encode"} & counts.keys(), "it measures updates alone"
+    assert len({thread for name, thread in events if name == "linear"}) == 2
+    assert counts["linear"] > counts["encoder"] > 0
+    assert runs.bits(runs.parameters(tmp_path / "run")) == runs.bits(runs.parameters(tmp_path / "plain"))
+
+
+def test_an_error_in_a_measured_update_leaves_nothing_on(tmp_path, monkeypatch):
+    runs.after_update(monkeypatch, lambda trainer: 1 / (trainer.progress.step - WARM_UP - 2))
+    with pytest.raises(ZeroDivisionError) as caught:
+        fit(runs.new_trainer(tmp_path / "run"), show_progress=False, profile=tmp_path / "trace.json")
+    assert watchers() == (), f"while somebody looks at the {caught.value}"
+    assert (tmp_path / "trace.json").exists()
