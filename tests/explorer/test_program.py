@@ -3,12 +3,12 @@
 import re
 
 import pytest
+from transformer.explore.history import double
 
 from minigrad.inspect import program
 
 from tests.explorer.pages import CAUSAL, CROSS, SELF, SOURCES, TARGETS, WORDS, show
 from tests.transformer.tiny import tiny_model
-from transformer.explore.history import double
 
 RESIDUAL = f"{CROSS}_residual"
 MARKED = "[...document.querySelectorAll('#panel [aria-current]')].map((line) => line.textContent.trim())"
