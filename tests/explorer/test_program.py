@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from transformer.explore.history import double
+from transformer.explore.translation import double
 
 from minigrad.inspect import program
 
