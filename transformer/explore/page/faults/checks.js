@@ -36,7 +36,8 @@ function recordsWith({heads, shared}, symbol) {
 }
 
 /** The tensor moved along one random direction, in all heads at once: the difference against ⟨gradient, direction⟩. */
-function checkTensor(result, symbol) {
+function checkTensor({full, ...shown}, symbol) {
+  const result = full ?? shown;
   const random = normalNumbers(symbol);
   const records = recordsWith(result, symbol);
   const directions = records.map((record) => makeMatrix(record[symbol].rows, record[symbol].cols, random));
@@ -52,10 +53,10 @@ function checkTensor(result, symbol) {
 
 function nudge(result, {symbol, head, row, col}, epsilon) {
   const record = recordOf(result, head, symbol);
-  const gradient = record[`d${symbol}`];
-  const unit = makeMatrix(gradient.rows, gradient.cols, (i, j) => (i === row && j === col ? 1 : 0));
-  const {difference} = differenceAlong(result, symbol, ({index}) => (index === record.index ? unit : undefined), epsilon);
-  return {difference, gradient: gradient.at(row, col)};
+  const {full = result} = result, {rows, cols} = recordOf(full, head, symbol)[symbol], {rowsAre, colsAre} = factsOf(symbol, result);
+  const unit = makeMatrix(rows, cols, (i, j) => (isShownAt(result, rowsAre, i, row) && isShownAt(result, colsAre, j, col) ? 1 : 0));
+  const {difference} = differenceAlong(full, symbol, ({index}) => (index === record.index ? unit : undefined), epsilon);
+  return {difference, gradient: record[`d${symbol}`].at(row, col)};
 }
 
 const recordOf = ({heads, shared}, head, symbol) => (heads[head][symbol] ? heads[head] : shared);

@@ -135,6 +135,14 @@ class Tape {
     });
   }
 
+  /** The rows of both, of a forward alone. */
+  below(a, b) {
+    const out = new Matrix(a.value.rows + b.value.rows, b.value.cols);
+    out.data.set(a.value.data);
+    out.data.set(b.value.data, a.value.data.length);
+    return this.leaf(out);
+  }
+
   /** forward: Yᵢ = the row of A with number nᵢ so here: dA has in each row the sum of the dYᵢ that came from it */
   rows(a, numbers) {
     return this.step(rowsOf(a.value, numbers), [a], (dY) => {

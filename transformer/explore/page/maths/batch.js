@@ -9,6 +9,7 @@
 //                   the switches and the mistake are those of every attention, the edit is one of `item`
 //   run.loss                 the mean cross-entropy over all target tokens
 //   run.order                the paths of the places, in the order of the forward
+//   run.summary              what the page shows of the whole model: see the Run of session.js; `broken` is the key
 //   run.result(path)         the Result of a place (result.js) with `item` in its records, and with loss
 //   run.parameterGradients   a Map like the parameters: the gradients of the loss
 //   run.broken               the mistake, or null where no attention of the model can make it
@@ -54,6 +55,20 @@ class BatchRun {
     };
   }
 
+  get summary() {
+    const {loss, order, item, pairs, config, broken} = this;
+    const P = this.items.map(({places}) => places.at(-1).shared.P), own = this.items[item].places;
+    return {
+      loss, order, P, broken: broken?.key, kinds: own.map(({kind}) => kind),
+      probabilities: P.map((matrix, n) => pairs[n].target.map((id, t) => matrix.at(t, id))),
+      predicted: pairs[item].target.map((_, t) => {
+        const id = mostProbable(P[item].row(t), config);
+        return {id, probability: P[item].at(t, id)};
+      }),
+      norms: new Map(own.map((place) => [place.path, normsAt(place)])),
+    };
+  }
+
   mistakeIn(problem, mistake) {
     return problem.kind === "attention" && mistake.applies(problem);
   }
@@ -90,4 +105,10 @@ class BatchRun {
     const matrix = heads[edit.head ?? 0][edit.symbol] ?? shared[edit.symbol];
     return {...edit, offset: edit.value - matrix.at(edit.row, edit.col)};
   }
+}
+
+/** How large that is which a place gives to the next, and its gradient; the logits of the output. */
+function normsAt({kind, shared}) {
+  const symbol = kind === "output" ? "Z" : "Y";
+  return {value: normOf(shared[symbol]), gradient: normOf(shared[`d${symbol}`])};
 }

@@ -9,21 +9,21 @@
 //                                          model could read, and nothing changes then
 //   session.unknown(item) -> {source: [piece…], target: [piece…]}   what the vocabularies do not have
 //   session.tokens(item) -> {source: [label…], target: [what the decoder reads, begin first…], next: [what it writes…]}
-//   session.contradicts(item) -> whether the model would have written another target than the page's
 //   session.greedy(source) -> {ids, text}        without the end
 //   session.run({item, options}) -> Run          forward and backward, options as those of BatchRun; kept
 //       Run  loss                                the mean over the target tokens of all items
-//            places: Map path → Result, order: [path…]       in the order of the forward
+//            places.get(path) -> Result                      as the page shows it: see places/narrow.js
+//            order: [path…], kinds: [kind…]                  in the order of the forward
 //            parameterGradients: Map name → Matrix
 //            broken: the mistake of the options, or null where the model cannot make it
+//            P: [Matrix of each item]                        the probabilities of the whole vocabulary
 //            probabilities: [[p of each target token] of each item]
 //            predicted: [{id, token, probability}…]          of the item, what the model would write instead of each
 //            norms: Map path → {value, gradient}             of what the place gives to the next
 //   session.step({rule: "sgd" | "adam", rate, item}, options)      against the gradients of run({item, options})
 //   session.undo()                               back to the weights before, to the last bit; false if there are none
 //   session.reset()                              to the weights of the page
-//   session.history -> [{loss, probabilities, P, step, version}…]   as of a Run, before the first step and after each; P: the
-//                                                output's, of each item; step: {rule, rate, broken} that led there, or null.
+//   session.history -> [{loss, probabilities, P, step, version}…]   as of a Run, before the first step and after each; step: {rule, rate, broken} that led there, or null.
 //                                                It begins anew where a step begins at another loss: with other texts, say
 //   session.fork()                               a session that stands where this one does, and goes its own way
 
@@ -116,14 +116,6 @@ class Session {
     return [this.config.bos_id, ...this.items[item].ids.target.slice(0, -1)];
   }
 
-  /** Whether the model of the page, before any step, would write another target than that with which the page opened. */
-  contradicts(item = 0) {
-    const {ids} = this.opening[item];
-    const {places} = new ModelRun(new Tape(), leavesOf(new Tape(), this.first), this.config).loss(ids);
-    const {P} = places.at(-1).shared;
-    return ids.target.some((id, t) => mostProbable(P.row(t), this.config) !== id);
-  }
-
   greedy(source) {
     const ids = [...greedyTokens(this.parameters, this.config, this.idsOf("source", source))];
     return {ids, text: this.tokenizers.target.decode(ids)};
@@ -141,22 +133,21 @@ class Session {
   }
 
   computed(item, options) {
-    const {config, items} = this;
-    const batch = new BatchRun(this.parameters, config, items.map(({ids}) => ids), options, item);
-    const {loss, order, parameterGradients, broken} = batch;
-    const places = new Map(order.map((path) => [path, batch.result(path)]));
-    const {items: outputs, shared: {P}} = places.get("output");
-    const probabilities = outputs.map(({shared}, n) => probabilitiesOf(shared.P, items[n].ids.target));
-    return {
-      loss, places, order, parameterGradients, broken, probabilities,
-      predicted: Array.from({length: P.rows}, (_, t) => this.predictedIn(P.row(t))),
-      norms: new Map(order.map((path) => [path, normsAt(places.get(path))])),
-    };
+    return this.runOf(new BatchRun(this.parameters, this.config, this.items.map(({ids}) => ids), options, item));
   }
 
-  predictedIn(row) {
-    const id = mostProbable(row, this.config);
-    return {id, token: this.tokenizers.target.tokens([id])[0], probability: row[id]};
+  /** Of a place no more is made than is asked for. */
+  runOf(batch) {
+    const {summary} = batch, results = new Map();
+    const get = (path) => {
+      if (!results.has(path)) results.set(path, narrowed(batch.result(path)));
+      return results.get(path);
+    };
+    return {
+      ...summary, places: {get}, broken: BREAKAGES.find(({key}) => key === summary.broken) ?? null,
+      predicted: summary.predicted.map((choice) => ({...choice, token: this.tokenizers.target.tokens([choice.id])[0]})),
+      get parameterGradients() { return batch.parameterGradients; },
+    };
   }
 
   // ------------------------------------------------------------------ steps
@@ -190,14 +181,4 @@ class Session {
   }
 }
 
-/** The probability of each target token, after those before it. */
-const probabilitiesOf = (P, target) => target.map((id, t) => P.at(t, id));
-
-const entryOf = ({loss, probabilities, places}, step, version) => (
-  {loss, probabilities, P: places.get("output").items.map(({shared}) => shared.P), step, version});
-
-/** How large that is which a place gives to the next, and its gradient; the logits of the output. */
-function normsAt({kind, shared}) {
-  const symbol = kind === "output" ? "Z" : "Y";
-  return {value: normOf(shared[symbol]), gradient: normOf(shared[`d${symbol}`])};
-}
+const entryOf = ({loss, probabilities, P}, step, version) => ({loss, probabilities, P, step, version});

@@ -121,7 +121,7 @@ function aboutTexts({run, state: {item, source, target}}, written) {
   const differs = run.predicted.some(({id}, n) => id !== session.items[item].ids.target[n]);
   if (written && !differs) { // a switch or a step may have changed the model's mind
     lines.push(["hint", "The model wrote this itself, so the loss is small. Change a character of the target."]);
-  } else if (!written && differs && target === opening.target && source === opening.source && session.contradicts(item)) {
+  } else if (!written && differs && target === opening.target && source === opening.source && session.version === 0) {
     lines.push(["hint", "Asked on purpose. Blue: the model’s own choice."]);
   } else if (differs) {
     lines.push(["hint", "Blue: the model’s own choice."]);
