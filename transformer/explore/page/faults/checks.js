@@ -36,8 +36,9 @@ function recordsWith({heads, shared}, symbol) {
 }
 
 /** The tensor moved along one random direction, in all heads at once: the difference against ⟨gradient, direction⟩. */
-function checkTensor({full, ...shown}, symbol) {
-  const result = full ?? shown;
+function checkTensor(shown, symbol) {
+  if (shown.ask) return shown.ask("check", symbol);
+  const result = shown.full ?? shown;
   const random = normalNumbers(symbol);
   const records = recordsWith(result, symbol);
   const directions = records.map((record) => makeMatrix(record[symbol].rows, record[symbol].cols, random));
@@ -51,7 +52,9 @@ function checkTensor({full, ...shown}, symbol) {
   return {symbol, numeric, analytic, error, ok: error <= TOLERANCE};
 }
 
-function nudge(result, {symbol, head, row, col}, epsilon) {
+function nudge(result, cell, epsilon) {
+  if (result.ask) return result.ask("nudge", cell, epsilon);
+  const {symbol, head, row, col} = cell;
   const record = recordOf(result, head, symbol);
   const {full = result} = result, {rows, cols} = recordOf(full, head, symbol)[symbol], {rowsAre, colsAre} = factsOf(symbol, result);
   const unit = makeMatrix(rows, cols, (i, j) => (isShownAt(result, rowsAre, i, row) && isShownAt(result, colsAre, j, col) ? 1 : 0));

@@ -10,7 +10,7 @@
 //   run.loss                 the mean cross-entropy over all target tokens
 //   run.order                the paths of the places, in the order of the forward
 //   run.summary              what the page shows of the whole model: see the Run of session.js; `broken` is the key
-//   run.result(path)         the Result of a place (result.js) with `item` in its records, and with loss
+//   run.result(path)         the Result of a place (result.js, places/narrow.js) with `item` in its records, and with loss
 //   run.parameterGradients   a Map like the parameters: the gradients of the loss
 //   run.broken               the mistake, or null where no attention of the model can make it
 
@@ -19,7 +19,7 @@ class BatchRun {
     Object.assign(this, {parameters, config, pairs, item, switches: {scaling, masking}});
     this.count = pairs.reduce((sum, {target}) => sum + target.length, 0);
     this.edit = edit && this.withOffset(edit, broken);
-    const mistake = BREAKAGES.find(({key}) => key === broken) ?? null;
+    const mistake = mistakeOf(broken);
     this.problems = new Map();
     const tap = inTurn(tapOfEdit(this.edit, item), tapOfMistake(mistake));
     this.items = pairs.map((_, index) => this.forward(index, tap, {problems: this.problems}));
@@ -45,14 +45,14 @@ class BatchRun {
     const at = this.order.indexOf(path);
     const places = this.items.map((item) => item.places[at]);
     const {problem} = places[0];
-    return {
+    return narrowed({
       ...resultOf(places, this.item, {
         edit: this.edit?.path === path ? this.edit : null,
         broken: this.broken && this.mistakeIn(problem, this.broken) ? this.broken : null,
         again: (index, tap) => this.again(path, index, tap),
       }),
       loss: this.loss,
-    };
+    });
   }
 
   get summary() {
@@ -106,6 +106,8 @@ class BatchRun {
     return {...edit, offset: edit.value - matrix.at(edit.row, edit.col)};
   }
 }
+
+const mistakeOf = (wanted) => BREAKAGES.find(({key}) => key === wanted) ?? null;
 
 /** How large that is which a place gives to the next, and its gradient; the logits of the output. */
 function normsAt({kind, shared}) {

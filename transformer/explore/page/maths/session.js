@@ -35,13 +35,15 @@ class TextError extends Error {
   }
 }
 
-const MOST_RUNS = 4; //   that are kept
-const MOST_UNDONE = 30; // steps that can be taken back: each keeps all weights, and those of Adam two means beside
+const MOST_RUNS = 8; //   that are kept: more than a view needs
+const MOST_UNDONE = 30; // steps that can be taken back: each keeps all weights, and those of Adam two means beside;
+const MOST_KEPT = 2e7; //  so of a large model fewer, with no more weights in all
 
 class Session {
   constructor({config, parameters, tokenizers, texts, ids, written}) {
-    this.config = config;
+    Object.assign(this, {config, compute: HERE}); // see remote.js
     this.parameters = new Map(Object.entries(parameters).map(([name, array]) => [name, array.matrix()]));
+    this.size = [...this.parameters.values()].reduce((sum, {data}) => sum + data.length, 0);
     this.tokenizers = {source: tokenizerOf(tokenizers.source), target: tokenizerOf(tokenizers.target)};
     this.opening = texts.source.map((source, item) => ({
       source, target: texts.target[item], written, version: 0, ids: {source: ids.source[item], target: ids.target[item]},
@@ -117,7 +119,7 @@ class Session {
   }
 
   greedy(source) {
-    const ids = [...greedyTokens(this.parameters, this.config, this.idsOf("source", source))];
+    const ids = this.compute.write(this.parameters, this.config, this.idsOf("source", source));
     return {ids, text: this.tokenizers.target.decode(ids)};
   }
 
@@ -133,18 +135,18 @@ class Session {
   }
 
   computed(item, options) {
-    return this.runOf(new BatchRun(this.parameters, this.config, this.items.map(({ids}) => ids), options, item));
+    return this.runOf(this.compute.batch(this.parameters, this.config, this.items.map(({ids}) => ids), options, item));
   }
 
   /** Of a place no more is made than is asked for. */
   runOf(batch) {
     const {summary} = batch, results = new Map();
     const get = (path) => {
-      if (!results.has(path)) results.set(path, narrowed(batch.result(path)));
+      if (!results.has(path)) results.set(path, batch.result(path));
       return results.get(path);
     };
     return {
-      ...summary, places: {get}, broken: BREAKAGES.find(({key}) => key === summary.broken) ?? null,
+      ...summary, places: {get}, broken: mistakeOf(summary.broken),
       predicted: summary.predicted.map((choice) => ({...choice, token: this.tokenizers.target.tokens([choice.id])[0]})),
       get parameterGradients() { return batch.parameterGradients; },
     };
@@ -152,16 +154,20 @@ class Session {
 
   // ------------------------------------------------------------------ steps
 
+  /** What must be waited for comes before anything changes. */
   step({rule, rate, item = 0}, options = {}) {
-    const before = this.run({item, options});
-    if (this.history.at(-1)?.loss !== before.loss) this.history = [entryOf(before, null, this.version)];
-    const {version, parameters, memory} = this;
-    this.past.push({version, parameters, memory});
-    if (this.past.length > MOST_UNDONE) this.past.shift();
-    Object.assign(this, OPTIMIZERS[rule](parameters, before.parameterGradients, rate, memory));
-    this.version = ++this.newest;
-    const step = {rule, rate, broken: before.broken?.key ?? null};
-    this.history = [...this.history, entryOf(this.run({item, options}), step, this.version)];
+    const before = this.run({item, options}), {version, parameters, memory, past} = this;
+    const key = JSON.stringify([version, this.items.map(({ids}) => ids), item, options, rule, rate]);
+    if (this.ahead?.key !== key) {
+      const moved = OPTIMIZERS[rule](parameters, before.parameterGradients, rate, memory);
+      this.ahead = {key, after: Object.assign(this.fork(), moved, {version: this.newest + 1})};
+    }
+    const {after} = this.ahead, step = {rule, rate, broken: before.broken?.key ?? null};
+    const entry = entryOf(after.run({item, options}), step, after.version);
+    const history = this.history.at(-1)?.loss === before.loss ? this.history : [entryOf(before, null, version)];
+    const undone = Math.max(2, Math.min(MOST_UNDONE, Math.floor(MOST_KEPT / this.size)));
+    Object.assign(this, after, {past: [...past, {version, parameters, memory}].slice(-undone), history: [...history, entry],
+      newest: after.version, ahead: null});
   }
 
   undo() {

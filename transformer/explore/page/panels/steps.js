@@ -51,7 +51,7 @@ async function takeSteps(count) {
   renderTabs(currentView()); // with a button that stops them
   const goesOn = () => stepping.turn === turn && stepKey() === key && taken < count && !stepping.report?.stopped;
   while (goesOn()) {
-    const step = takeOneStep();
+    const step = await takeOneStep();
     if (step.stopped === null) taken += 1;
     key = stepKey();
     noteReport({did: "steps", count: taken, from, to: session.history.at(-1), ...step});
@@ -65,15 +65,16 @@ async function takeSteps(count) {
 
 /** With the gradient of the page, which a mistake may have made wrong; the right one goes along. A loss that is no number
  * would leave nothing to go on from, so that step is taken back. */
-function takeOneStep() {
+async function takeOneStep() {
   const {rule, rates} = stepping, options = optionsOf(state);
   const step = {rule, rate: rates[rule], item: state.item};
-  const {broken, parameterGradients} = currentRun(options), before = session.parameters;
-  const rightGradients = broken && currentRun({...options, broken: null}).parameterGradients;
+  const {broken} = currentRun(options), before = session.parameters;
+  const parameterGradients = await settled(() => currentRun(options).parameterGradients);
+  const rightGradients = broken && await settled(() => currentRun({...options, broken: null}).parameterGradients);
   const beside = broken && compareGradients(parameterGradients, rightGradients);
   if (historyBeside() === null) stepping.right = broken ? session.fork() : null;
-  session.step(step, options);
-  stepping.right?.step(step, {...options, broken: null});
+  await settled(() => session.step(step, options));
+  await settled(() => stepping.right?.step(step, {...options, broken: null}));
   const {loss} = session.history.at(-1);
   const promised = innerSum(parameterGradients, before, session.parameters);
   const slope = broken && innerSum(rightGradients, before, session.parameters);
@@ -122,20 +123,20 @@ function goBack() {
   if (right && right.history.every(({loss}, n) => loss === session.history[n]?.loss)) stepping.right = null;
 }
 
-function undoStep() {
+async function undoStep() {
   stopSteps();
   const from = {loss: currentRun().loss};
   goBack();
-  noteReport({did: "undo", count: 1, from, to: {loss: currentRun().loss}});
+  noteReport({did: "undo", count: 1, from, to: {loss: await settled(() => currentRun().loss)}});
   setState({});
 }
 
-function backToTrained() {
+async function backToTrained() {
   stopSteps();
   const from = {loss: currentRun().loss};
   session.reset();
   stepping.right = null;
-  noteReport({did: "reset", from, to: {loss: currentRun().loss}});
+  noteReport({did: "reset", from, to: {loss: await settled(() => currentRun().loss)}});
   setState({});
 }
 

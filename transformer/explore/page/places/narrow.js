@@ -39,14 +39,19 @@ function cutColumns(record, columns) {
   const isOther = new Uint8Array(record.W.cols).fill(1);
   for (const id of columns) isOther[id] = 0;
   const cut = (symbol, together) => record[symbol] && makeMatrix(record[symbol].rows, columns.length + (together ? 1 : 0), (i, j) => (
-    j < columns.length ? record[symbol].at(i, columns[j]) : together(record[symbol].row(i).filter((_, id) => isOther[id]))));
-  return {W: cut("W"), b: cut("b"), Z: cut("Z", logOfExponentials),
-    ...Object.fromEntries(["P", "dZ", "dW", "db"].map((symbol) => [symbol, cut(symbol, (all) => all.reduce((sum, x) => sum + x, 0))]))};
+    j < columns.length ? record[symbol].at(i, columns[j]) : together(record[symbol].row(i), isOther)));
+  return {W: cut("W"), b: cut("b"), Z: cut("Z", logOfExponentials), P: cut("P", sumWhere), dZ: cut("dZ", sumWhere), dW: cut("dW", sumWhere), db: cut("db", sumWhere)};
 }
 
-function logOfExponentials(all) {
-  const top = all.reduce((most, x) => Math.max(most, x), -Infinity);
-  return top + Math.log(all.reduce((sum, x) => sum + Math.exp(x - top), 0));
+function sumWhere(row, isOther) {
+  let sum = 0;
+  for (let n = 0; n < row.length; n++) sum += isOther[n] * row[n];
+  return sum;
+}
+
+function logOfExponentials(row, isOther) {
+  const top = row.reduce((most, x, n) => (isOther[n] ? Math.max(most, x) : most), -Infinity);
+  return top + Math.log(sumWhere(row.map((x) => Math.exp(Math.min(x - top, 0))), isOther));
 }
 
 /** Whether the number `id` along an axis of the full tensor is what the page shows at `index`. */

@@ -44,9 +44,9 @@ function measureWhenIdle(view, onDone) {
   measuring = result;
   if (verdictOf(view).measured) return;
   const symbols = checkedSymbols(view), found = [];
-  const measureNext = () => {
+  const measureNext = async () => {
     if (measuring !== result || checked.has(result)) return;
-    found.push(checkTensor(result, symbols[found.length]));
+    found.push(await settled(() => checkTensor(result, symbols[found.length])));
     if (found.length < symbols.length) {
       whenIdle(measureNext);
       return;

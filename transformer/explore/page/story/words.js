@@ -30,7 +30,7 @@ const STORY_WORDS = {
   loss_here: (scene, {row}) => outputOf(scene).shared.L.at(row, 0),
   tokens: (scene) => outputOf(scene).problem.count,
   rate: () => String(STORY_STEP.rate),
-  parameters: () => [...session.parameters.values()].reduce((sum, {data}) => sum + data.length, 0),
+  parameters: () => session.size,
   // the attention
   place: (scene, {place}) => nameInSentence(page.places[placeIndex(place)]),
   head: (scene, {head}) => String(head + 1),
