@@ -29,8 +29,12 @@ class BatchRun {
     this.loss = this.items.reduce((sum, {loss}) => sum + loss.value.data[0], 0);
     this.order = this.items[0].places.map(({path}) => path);
     this.broken = mistake && [...this.problems.values()].some((problem) => this.mistakeIn(problem, mistake)) ? mistake : null;
-    this.parameterGradients = new Map([...parameters.keys()].map(
+  }
+
+  get parameterGradients() {
+    this.gradients ??= new Map([...this.parameters.keys()].map(
       (name) => [name, addAll(this.items.map(({nodes}) => gradientBy(nodes.get(name))))]));
+    return this.gradients;
   }
 
   /** One item on a tape of its own: {tape, nodes, loss, memory, places}. */

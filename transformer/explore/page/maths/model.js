@@ -17,7 +17,7 @@
 // every attention of the model. `problems` collects, by path, what the places of all items have in common; `slopes` has,
 // by path, those of the activations that are held (runFeedForward).
 
-const leavesOf = (tape, parameters) => new Map([...parameters].map(([name, matrix]) => [name, tape.leaf(matrix)]));
+const leavesOf = (tape, parameters) => new Map([...parameters].map(([name, matrix]) => [name, tape.leaf(matrix, true)]));
 
 class ModelRun {
   constructor(tape, nodes, config, {item = 0, scaling = true, masking = true, problems = new Map(), slopes = new Map()} = {}) {
