@@ -33,6 +33,7 @@ class Explanation:
         tokens: what rows and columns are named by; None: positions.
         history: the same sentence at checkpoints of the training, oldest first.
         live: the model that runs in a page (transformer/explore/live.py); or why none can, in words.
+        limit: the MB that a page may have.
     """
 
     trace: Calls
@@ -42,6 +43,7 @@ class Explanation:
     tokens: Tokens | None = None
     history: list[Snapshot] = field(default_factory=list)
     live: Json | str = "it is not the translator of a trained run"
+    limit: float = LIMIT
     _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict)
 
     @property
@@ -87,7 +89,7 @@ class Explanation:
     def page(self, opens: str | None = None, stories: Iterable[Story] = ()) -> str:
         """The explanation as an HTML page in which the model runs.
 
-        Checkpoints of the history are left out, evenly, where they do not fit into a page of `live.LIMIT` bytes.
+        Checkpoints of the history are left out, evenly, where they do not fit into a page of `limit` MB.
 
         Args:
             opens: the dotted name of the attention that the page opens with; None: it opens at the loss.
@@ -107,9 +109,9 @@ class Explanation:
                           for name in self.names]
             page = page_html({"title": self.title, "attentions": attentions, "model": self.live, "opens": opens,
                               "stories": told})
-            if len(page.encode()) <= LIMIT:
+            if len(page.encode()) <= self.limit * 1e6:
                 return page
-        raise ValueError(f"the model does not run in a page: it would have more than {LIMIT / 1e6:g} MB; {INSTEAD}")
+        raise ValueError(f"the model does not run in a page: it would have more than {self.limit:g} MB; {INSTEAD}")
 
     def to_html(self, path: str | PathLike[str], stories: Iterable[Story] = ()) -> None:
         """Write the page to `path`. Errors as of `page`, and OSError."""

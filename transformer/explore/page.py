@@ -25,7 +25,8 @@ FOLDERS = {
     "maths": ("arrays", "activations", "autodiff", "attention", "layers", "model", "taps", "result", "batch",
               "tokenizers", "decoding", "optimizers", "remote", "session"),
     "places": ("kinds", "rules", "rules_of_rows", "labels", "attention_tensors", "attention_strip", "attention_words",
-               "attention_identities", "attention", "embedding", "norm", "feed_forward", "residual", "output", "cells", "narrow"),
+               "attention_identities", "attention", "embedding", "norm", "feed_forward", "residual", "output", "cells",
+               "narrow"),
     "faults": ("breakages", "checks", "identities"),
     # the application
     "draw": ("colour", "image", "focus", "grid"),

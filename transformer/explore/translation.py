@@ -13,7 +13,7 @@ from transformer.data.batches import Example, collate
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
 from transformer.explore.history import backward_pass, double, snapshots
-from transformer.explore.live import live_model, why_not_live
+from transformer.explore.live import LIMIT, live_model, why_not_live
 from transformer.finite import unwarned
 from transformer.model import Transformer, shift_right
 from transformer.training.threads import suitable_products
@@ -21,7 +21,7 @@ from transformer.translator import Translator
 
 
 def explain(translator: Translator, source: str | Sequence[str], target: str | Sequence[str | None] | None = None,
-            folder: str | Path | None = None) -> Explanation:
+            folder: str | Path | None = None, limit: float = LIMIT) -> Explanation:
     """Explain the gradients of a translation.
 
     The model is copied in float64, in evaluation mode. The loss is the cross-entropy per target token, without
@@ -32,6 +32,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         source: a text, or several: a batch.
         target: the translation, or one for each source; None, also in the place of one: the model's own translation.
         folder: of the run that the model comes from; if given, its checkpoints are the explanation's history.
+        limit: the MB that its page may have.
 
     Raises:
         ValueError: no text, an empty one, one with more tokens than the model has positions, or not one target for each
@@ -46,7 +47,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
         traced, loss = backward_pass(model, batch.source, labels)
-        problem = why_not_live(translator, model, batch.source, labels)
+        problem = why_not_live(translator, model, batch.source, labels, limit)
         history = [] if folder is None or problem else snapshots(Path(folder), batch.source, labels, model.device)
 
     def again() -> Tensor:
@@ -60,7 +61,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
     live = problem or live_model(translator, model, (sources, written), examples, written=not any(targets))
-    return Explanation(traced, title, loss, again, tokens, history, live)
+    return Explanation(traced, title, loss, again, tokens, history, live, limit)
 
 
 def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:

@@ -9,7 +9,6 @@ from tests.transformer.explore.test_page import data_of
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from tests.transformer.traces import NAMES, made, traced
 from transformer import trace
-from transformer.explore import explanation as module
 from transformer.explore.checks import Check
 from transformer.explore.data import Snapshot, Tokens
 from transformer.explore.explanation import Explanation
@@ -85,19 +84,19 @@ def test_tokens_that_would_move_the_cursor_are_written_out(t):
 # ------------------------------------------------------------------ the page
 
 
-def test_as_much_history_as_there_is_room_for(t, monkeypatch):
+def test_as_much_history_as_there_is_room_for(t):
     explained = Explanation(t, "", history=snapshots_of(t, range(10)), live=LIVE)
     whole, bare = explained.page(), Explanation(t, "", live=LIVE).page()
     size = (len(whole.encode()) - len(bare.encode())) / 10
     kept = {}
     for count in (0, 1, 2, 3, 4, 9):
         room = len(bare.encode()) + round((count + 0.9) * size)
-        monkeypatch.setattr(module, "LIMIT", room)
+        explained.limit = room / 1e6
         page = explained.page()
         assert len(page.encode()) <= room
         kept[count] = [entry["step"] for entry in data_of(page)["attentions"][-1]["history"]]
     assert kept == {0: [], 1: [9], 2: [0, 9], 3: [0, 4, 9], 4: [0, 3, 6, 9], 9: [0, 1, 2, 3, 4, 6, 7, 8, 9]}
-    monkeypatch.setattr(module, "LIMIT", 1000)
+    explained.limit = 0.001
     with pytest.raises(ValueError, match="does not run in a page"):
         explained.page()
 

@@ -64,8 +64,8 @@ def test_the_ids_are_those_that_the_model_wrote():
 
 
 def test_a_model_that_does_not_fit():
-    large = explained(translator_of(tiny_model(d_model=256, d_ff=1024)))
-    assert re.fullmatch(r"its [\d,]+ parameters do not fit into a page of 3 MB", large.live)
+    large = explain(translator_of(tiny_model(d_model=256, d_ff=1024)), "a", "b", limit=3)
+    assert re.fullmatch(r"its [\d,]+ parameters do not fit into a page of 3 MB \(--limit\)", large.live)
 
 
 # Models whose modules are all of `transformer.model`, and which still are not what their configurations say.
