@@ -85,7 +85,7 @@ class Tape {
   /** forward: Y = A B                          so here: dA = dY Bᵀ,  dB = Aᵀ dY */
   matmul(a, b) {
     return this.step(matmul(a.value, b.value), [a, b],
-      (dY) => [timesTransposed(dY, b.value), () => transposedTimes(a.value, dY)]);
+      (dY) => [timesTransposed(dY, b.value), () => matmul(transpose(a.value), dY)]);
   }
 
   /** forward: Y = Aᵀ                           so here: dA = dYᵀ */
@@ -97,11 +97,6 @@ class Tape {
   /** forward: Y = A + B                        so here: dA = dY,  dB = dY */
   add(a, b) {
     return this.step(addMatrices(a.value, b.value), [a, b], (dY) => [dY, dY]);
-  }
-
-  /** forward: Y = A + a constant matrix        so here: dA = dY */
-  plus(a, constant) {
-    return this.step(addMatrices(a.value, constant), [a], (dY) => [dY]);
   }
 
   /** forward: Y = A + row, in every row        so here: dA = dY,  drow = the sum of dY's rows */

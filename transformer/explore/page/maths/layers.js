@@ -39,9 +39,9 @@ function runEmbedding(tape, {shared, problem}, {W, ids, positions, start}) {
   shared.ids = ids;
   const E = tape.name(tape.rows(tape.name(W, shared, "W"), ids), shared, "E"); // (T, D)
   const scaled = tape.scale(E, problem.embeddingScale);
-  const sum = positions instanceof Matrix ? tape.plus(scaled, tape.file(shared, "P", positions))
-    : tape.add(scaled, tape.name(tape.rows(positions, ids.map((_, position) => start + position)), shared, "P"));
-  return tape.name(sum, shared, "Y");
+  const P = positions instanceof Matrix ? tape.leaf(tape.file(shared, "P", positions))
+    : tape.name(tape.rows(positions, ids.map((_, position) => start + position)), shared, "P");
+  return tape.name(tape.add(scaled, P), shared, "Y");
 }
 
 /** Z = X W + b,  P = softmax(Z),  Lᵢ = −log Pᵢ,targetᵢ,  loss = ΣL/N */

@@ -6,39 +6,26 @@
 //   startSentence()                    once: the fields
 //   renderSentence(container, view)    the tokens below them; what has not changed stays
 
-const TYPING_PAUSE = 350; // milliseconds after which a typed text is used, where that takes long
-const LONG = 100; // milliseconds
-
-let typing = null; // the timer of that pause
-let took = 0; // milliseconds, the last time that a typed text was used
 let drawnSentence = []; // what the bar that stands there was drawn from
 const fieldOf = (side) => document.getElementById(`text-${side}`);
 
 function startSentence() {
   for (const side of ["source", "target"]) {
     const field = fieldOf(side);
-    field.addEventListener("input", () => {
-      clearTimeout(typing);
-      typing = setTimeout(() => useTyped(side), took > LONG ? TYPING_PAUSE : 0);
-    });
-    field.addEventListener("change", () => useTyped(side)); // Enter, or the field is left
+    field.addEventListener("input", () => useTyped(side));
   }
   document.getElementById("write").addEventListener("click", letTheModelWrite);
 }
 
 /** Of another source the model writes the target, unless the reader has typed one. */
 function useTyped(side) {
-  clearTimeout(typing);
   const text = fieldOf(side).value;
   if (text === state[side]) return;
-  const began = performance.now();
   if (side === "target") setState({target: text});
   else setState({source: text, target: state.target === openingTexts(state.item).target ? null : state.target});
-  took = performance.now() - began;
 }
 
 function letTheModelWrite() {
-  clearTimeout(typing);
   state.target = session.items[state.item].target; // so that null is a change, also where other weights wrote this text
   setState({target: null});
 }

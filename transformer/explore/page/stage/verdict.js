@@ -18,7 +18,7 @@ const checked = new WeakMap(); // by result: a check takes many forward passes, 
 const NONE_WRONG = new Set();
 
 /** Without a mask S̄ is S: the page shows one, and one is counted. */
-const checkedSymbols = (view) => CHECKED[view.result.kind].filter((symbol) => (
+const checkedSymbols = (view) => checkedOf(view.result).filter((symbol) => (
   shownSymbol(view, symbol) === symbol && recordsWith(view.result, symbol).length > 0));
 
 const checksOf = (view) => measuredHere(view).found;
