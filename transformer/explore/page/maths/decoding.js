@@ -9,7 +9,7 @@ function* greedyTokens(parameters, config, source) {
   const run = new ModelRun(tape, leavesOf(tape, parameters), config);
   const memory = run.encode(source);
   const most = Math.min(2 * source.length + 10, config.max_length); // the end counts, where there is one
-  run.past = new Map(); // so that each token is read once
+  run.past = true; // each token is read once
   let id = config.bos_id;
   for (let length = 0; length < most; length++) {
     id = mostProbable(run.logits(run.decode([id], memory, length)).value.data, config);

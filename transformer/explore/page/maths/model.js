@@ -43,7 +43,7 @@ class ModelRun {
     return this.finalNorm("encoder", x);
   }
 
-  /** With `past`, a Map, the tokens from position `start` on alone: the causal attentions find those before in it. */
+  /** With `past` the token at position `start` alone: the attentions keep those before. */
   decode(read, memory, start = 0) {
     let x = this.embedding("decoder", read, start); // (T, D)
     for (let n = 0; n < this.config.num_decoder_layers; n++) {
@@ -84,14 +84,11 @@ class ModelRun {
   /** `memory` null: self-attention. Of a causal one a query sees no key behind its own position. */
   attention(path, x, memory, causal) {
     const {num_heads: numHeads, d_model: width} = this.config;
-    if (causal && this.past) { // one token, which sees all before it
-      memory = this.past.has(path) ? this.tape.below(this.past.get(path), x) : x;
-      this.past.set(path, memory);
-    }
     const [queries, keys] = [x.value.rows, (memory ?? x).value.rows];
     const mask = causal && this.masking && !this.past ? makeMatrix(queries, keys, (i, j) => (j <= i ? 1 : 0)) : null;
     const place = this.place(path, "attention", {
       numHeads, scale: this.scaling ? 1 / Math.sqrt(width / numHeads) : 1, selfAttention: memory === null,
+      past: this.past && [],
     });
     place.problem.items[this.item] = {X: x.value, M: memory && memory.value, mask};
     return runAttention(this.tape, place, {X: x, M: memory, ...this.ofHeads(path)});

@@ -30,10 +30,9 @@ async function settled(work) {
 
 const HERE = {write: (...given) => [...greedyTokens(...given)], batch: (...given) => new BatchRun(...given)};
 
-const MOST_ANSWERS = 64;
-const MOST_MODELS = 2; // parameters, and runs, that the worker has
+const MOST_ANSWERS = 64, MOST_BATCHES = 2; // that are kept, in this thread and in the worker
 
-/** The map keeps what was put in last. */
+/** Put in last, and what was put in first goes where there would be more. */
 function keep(map, key, value, most) {
   map.set(key, value);
   if (map.size > most) map.delete(map.keys().next().value);
@@ -42,23 +41,19 @@ function keep(map, key, value, most) {
 
 function remote(script, failed) {
   const worker = new Worker(URL.createObjectURL(new Blob([script, "answerQuestions();"])));
-  const numbers = new WeakMap(), there = new Map(), answers = new Map(); // numbers of parameters, those that the worker has
-  let count = 0, busy = null; // one question at a time: what is asked after it may no longer be wanted
-  const put = (question, number, parameters) => new Promise((resolve) => {
-    worker.onmessage = ({data}) => resolve(revived(data));
+  const answers = new Map(), numbers = new WeakMap(); // of parameters
+  let sent = null, count = 0, busy = null; // one question at a time: what is asked after it may no longer be wanted
+  const put = (question, key, parameters) => new Promise((resolve) => {
+    worker.onmessage = ({data}) => resolve(keep(answers, key, revived(data), MOST_ANSWERS));
     worker.onerror = () => resolve(failed());
-    if (!there.has(number)) worker.postMessage(["parameters", number, keep(there, number, parameters, MOST_MODELS)]);
-    worker.postMessage(question);
-  });
+    worker.postMessage([...question, sent !== parameters && parameters]);
+    sent = parameters;
+  }).finally(() => { busy = null; });
   function ask(what, [parameters, ...given], ...more) {
     if (!numbers.has(parameters)) numbers.set(parameters, count++);
-    const number = numbers.get(parameters), question = [what, number, given, more], key = JSON.stringify(question);
+    const question = [what, numbers.get(parameters), given, more], key = JSON.stringify(question);
     if (answers.has(key)) return answers.get(key);
-    busy ??= put(question, number, parameters).then((answer) => {
-      busy = null;
-      keep(answers, key, answer, MOST_ANSWERS);
-    });
-    throw new Waiting(busy);
+    throw new Waiting(busy ??= put(question, key, parameters));
   }
   return {
     write: (...given) => ask("write", given),
@@ -74,11 +69,9 @@ function remote(script, failed) {
 }
 
 /** What comes from another thread has lost its class. */
-function revived(value, seen = new Set()) {
-  if (value === null || typeof value !== "object" || ArrayBuffer.isView(value) || seen.has(value)) return value;
-  seen.add(value);
-  if (ArrayBuffer.isView(value.data)) Object.setPrototypeOf(value, Matrix.prototype);
-  else for (const inner of value instanceof Map ? value.values() : Object.values(value)) revived(inner, seen);
+function revived(value) {
+  if (ArrayBuffer.isView(value?.data)) Object.setPrototypeOf(value, Matrix.prototype);
+  else if (typeof value === "object") for (const inner of value instanceof Map ? value.values() : Object.values(value ?? {})) revived(inner);
   return value;
 }
 
@@ -96,11 +89,11 @@ const ANSWERS = {
 };
 
 function answerQuestions() {
-  const models = new Map(), runs = new Map();
-  onmessage = ({data: [what, number, given, more]}) => {
-    if (what === "parameters") return keep(models, number, revived(given), MOST_MODELS);
-    const parameters = models.get(number), key = JSON.stringify([number, given]);
-    if (what === "write") return postMessage(HERE.write(parameters, ...given));
-    return postMessage(ANSWERS[what](runs.get(key) ?? keep(runs, key, HERE.batch(parameters, ...given), MOST_MODELS), ...more));
+  const batches = new Map();
+  let parameters = null;
+  onmessage = ({data: [what, number, given, more, others]}) => {
+    if (others) parameters = revived(others);
+    const key = JSON.stringify([number, given]), batch = () => batches.get(key) ?? keep(batches, key, HERE.batch(parameters, ...given), MOST_BATCHES);
+    postMessage(what === "write" ? HERE.write(parameters, ...given) : ANSWERS[what](batch(), ...more));
   };
 }

@@ -62,8 +62,7 @@ class Session {
 
   setTexts({source, target}, item = 0) {
     const next = this.itemOf(source, target, item);
-    const before = this.items[item];
-    if (JSON.stringify(next.ids) !== JSON.stringify(before.ids)) this.history = []; // it is of these sentences
+    if (JSON.stringify(next.ids) !== JSON.stringify(this.items[item].ids)) this.history = []; // it is of these sentences
     this.items[item] = next;
   }
 
@@ -104,13 +103,8 @@ class Session {
   }
 
   tokens(item = 0) {
-    const {source, target} = this.items[item].ids;
-    const next = this.tokenizers.target.tokens(target);
-    return {
-      source: this.tokenizers.source.tokens(source),
-      target: this.tokenizers.target.tokens(this.read(item)),
-      next,
-    };
+    const {ids} = this.items[item], {source, target} = this.tokenizers;
+    return {source: source.tokens(ids.source), target: target.tokens(this.read(item)), next: target.tokens(ids.target)};
   }
 
   /** What the decoder reads: the target one place later, after begin-of-sentence. */
@@ -125,22 +119,21 @@ class Session {
 
   // ------------------------------------------------------------------ forward and backward
 
-  run({item = 0, options = {}} = {}) {
-    const key = JSON.stringify([this.version, this.items.map(({ids}) => ids), item, options]);
-    const run = this.runs.get(key) ?? this.computed(item, options);
-    this.runs.delete(key); // so that it becomes the youngest
-    this.runs.set(key, run);
-    if (this.runs.size > MOST_RUNS) this.runs.delete(this.runs.keys().next().value);
-    return run;
+  /** Of all sentences. */
+  get ids() {
+    return this.items.map(({ids}) => ids);
   }
 
-  computed(item, options) {
-    return this.runOf(this.compute.batch(this.parameters, this.config, this.items.map(({ids}) => ids), options, item));
+  run({item = 0, options = {}} = {}) {
+    const key = JSON.stringify([this.version, this.ids, item, options]);
+    const run = this.runs.get(key) ?? this.computed(item, options);
+    this.runs.delete(key); // so that it becomes the youngest
+    return keep(this.runs, key, run, MOST_RUNS);
   }
 
   /** Of a place no more is made than is asked for. */
-  runOf(batch) {
-    const {summary} = batch, results = new Map();
+  computed(item, options) {
+    const batch = this.compute.batch(this.parameters, this.config, this.ids, options, item), {summary} = batch, results = new Map();
     const get = (path) => {
       if (!results.has(path)) results.set(path, batch.result(path));
       return results.get(path);
@@ -157,7 +150,7 @@ class Session {
   /** What must be waited for comes before anything changes. */
   step({rule, rate, item = 0}, options = {}) {
     const before = this.run({item, options}), {version, parameters, memory, past} = this;
-    const key = JSON.stringify([version, this.items.map(({ids}) => ids), item, options, rule, rate]);
+    const key = JSON.stringify([version, this.ids, item, options, rule, rate]);
     if (this.ahead?.key !== key) {
       const moved = OPTIMIZERS[rule](parameters, before.parameterGradients, rate, memory);
       this.ahead = {key, after: Object.assign(this.fork(), moved, {version: this.newest + 1})};

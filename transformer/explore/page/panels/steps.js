@@ -33,9 +33,9 @@ const stepping = {
 const isStepping = () => stepping.turn !== null;
 
 /** Of the page as it is; steps go on only while nothing else changes it. */
-const stepKey = () => JSON.stringify([session.version, state.item, session.items.map(({ids}) => ids), optionsOf(state)]);
+const stepKey = () => JSON.stringify([session.version, state.item, session.ids, optionsOf(state)]);
 
-const reportKey = () => JSON.stringify([session.version, session.items.map(({ids}) => ids)]);
+const reportKey = () => JSON.stringify([session.version, session.ids]);
 
 function noteReport(report) {
   stepping.report = {key: reportKey(), stopped: null, ...report};
@@ -151,7 +151,7 @@ function historyBeside() {
 function trainedRun() {
   if (session.version === 0) return currentRun();
   const options = optionsOf(state), {trained} = stepping;
-  const key = JSON.stringify([state.item, session.items.map(({ids}) => ids), options]);
+  const key = JSON.stringify([state.item, session.ids, options]);
   if (trained.key !== key) {
     const fork = session.fork();
     fork.reset();

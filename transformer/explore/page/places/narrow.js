@@ -13,12 +13,13 @@
 // such column.
 
 const LARGE_VOCABULARY = 150; // tokens: more have no room on the stage
-const MANY_TOKENS = 24; //      that are shown, or more where a long sentence has more that matter
+const MANY_TOKENS = 30; //      that are shown
 
 function narrowed(result) {
-  const {kind, shared: {W}, items} = result, isOutput = kind === "output";
+  const {kind, shared: {W, dZ}, items} = result, isOutput = kind === "output";
   if (!(isOutput || kind === "embedding") || Math.max(W.rows, W.cols) <= LARGE_VOCABULARY) return result;
-  const columns = isOutput ? tokensThatMatter(result.shared) : [...new Set(items.flatMap(({shared: {ids}}) => ids))].sort((a, b) => a - b);
+  const ids = isOutput ? items[result.item].shared.ids.flatMap((_, i) => largestIn(dZ.row(i), Math.max(2, MANY_TOKENS / dZ.rows))) : items.flatMap(({shared}) => shared.ids);
+  const columns = [...new Set(ids)].sort((a, b) => a - b);
   const cut = (record) => ({
     ...record, ...(isOutput ? cutColumns(record, columns) : {W: rowsOf(record.W, columns), dW: rowsOf(record.dW, columns)}),
     shown: record.ids.map((id) => (columns.includes(id) ? columns.indexOf(id) : columns.length)),
@@ -27,20 +28,20 @@ function narrowed(result) {
     items: items.map((place) => ({...place, shared: cut(place.shared)}))};
 }
 
-function tokensThatMatter({ids, P, dZ}) {
-  const weight = new Float64Array(P.cols);
-  dZ.data.forEach((gradient, n) => { weight[n % P.cols] = Math.max(weight[n % P.cols], Math.abs(gradient)); });
-  ids.forEach((id, i) => { weight[id] = weight[P.row(i).indexOf(P.row(i).reduce((most, p) => Math.max(most, p)))] = 2; }); // no gradient is larger than 1
-  const count = Math.max(MANY_TOKENS, weight.filter((size) => size === 2).length);
-  return [...weight.keys()].sort((a, b) => weight[b] - weight[a]).slice(0, count).sort((a, b) => a - b);
-}
+/** Where the numbers are largest. In a row of dZ the target is first: what it gains is all that the others lose. */
+const largestIn = (row, count) => [...row.keys()].sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, count);
+
+/** How the others are taken together. */
+const TOGETHER = {W: null, b: null, Z: logOfExponentials, P: sumWhere, dZ: sumWhere, dW: sumWhere, db: sumWhere};
 
 function cutColumns(record, columns) {
   const isOther = new Uint8Array(record.W.cols).fill(1);
   for (const id of columns) isOther[id] = 0;
-  const cut = (symbol, together) => record[symbol] && makeMatrix(record[symbol].rows, columns.length + (together ? 1 : 0), (i, j) => (
-    j < columns.length ? record[symbol].at(i, columns[j]) : together(record[symbol].row(i), isOther)));
-  return {W: cut("W"), b: cut("b"), Z: cut("Z", logOfExponentials), P: cut("P", sumWhere), dZ: cut("dZ", sumWhere), dW: cut("dW", sumWhere), db: cut("db", sumWhere)};
+  return Object.fromEntries(Object.entries(TOGETHER).map(([symbol, together]) => {
+    const matrix = record[symbol];
+    return [symbol, matrix && makeMatrix(matrix.rows, columns.length + (together ? 1 : 0), (i, j) => (
+      j < columns.length ? matrix.at(i, columns[j]) : together(matrix.row(i), isOther)))];
+  }));
 }
 
 function sumWhere(row, isOther) {
