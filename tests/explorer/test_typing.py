@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.explorer.pages import WORDS, show, state
@@ -29,6 +30,31 @@ def page(path, share_page):
 
 
 # ------------------------------------------------------------------ typing
+
+
+def test_a_large_model_computes_in_a_worker(tmp_path, open_page):
+    """What is drawn after a text, a place, a check, a nudge and a step is what this thread computes."""
+    model = tiny_model(dtype=np.float32, d_model=160, d_ff=600)
+    explanation = explain(Translator(model, WORDS, WORDS), "a b c", "d e")
+    explanation.again = None
+    explanation.to_html(tmp_path / "page.html")
+    page = open_page(tmp_path / "page.html")
+    page.wait_for_selector("#stage .grid")
+    page.fill("#text-target", "b b a")
+    page.wait_for_function("() => explorer.state.target === 'b b a'")
+    page.evaluate("explorer.setState({place: 'decoder.layers.0.cross_attention', symbol: 'dS'})")
+    page.wait_for_function("() => explorer.state.symbol === 'dS'")
+    page.evaluate("takeSteps(1)")
+    page.wait_for_selector("#loss[aria-busy=false]")
+    symbol, step = page.evaluate("[explorer.matrix('dS'), session.history]")
+    slope = page.evaluate("explorer.nudge({symbol: 'S', row: 1, col: 1}, 1e-4)")
+    assert slope["difference"] == pytest.approx(slope["gradient"], rel=1e-4)
+    assert page.evaluate("async () => (await explorer.checks()).every(({ok}) => ok)")
+    assert page.evaluate("session.compute !== HERE")
+    assert [symbol, step[-1]["loss"]] == page.evaluate("""() => {
+      Object.assign(session, {compute: HERE, runs: new Map()});
+      return [explorer.matrix("dS"), session.run().loss];
+    }""")
 
 
 @pytest.mark.parametrize("how", ["Enter", "pause"])

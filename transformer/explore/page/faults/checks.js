@@ -13,7 +13,10 @@ const TOLERANCE = 1e-5; // relative: right gradients come to 1e-7 or less, wrong
 const ROUNDING = 1e-14; // of the loss, in proportion to its terms
 
 /** The tensors with a gradient, in the order of the backward pass; the loss is what they are measured by. */
-const checkedOf = ({kind}) => PLACE_KINDS[kind].backwardOrder.filter((symbol) => !MADE_BACKWARD.has(symbol) && symbol !== "dloss").map(tensorOf);
+function checkedOf({kind}) {
+  const {backwardOrder, tiles} = PLACE_KINDS[kind], inTile = (tile) => [...Object.keys(tiles).filter((symbol) => tiles[symbol] === tile), tile];
+  return backwardOrder.flatMap(inTile).filter((symbol) => !MADE_BACKWARD.has(symbol) && symbol !== "dloss").map(tensorOf);
+}
 
 const checks = (result) => checkedOf(result).filter((symbol) => recordsWith(result, symbol).length > 0)
   .map((symbol) => checkTensor(result, symbol));
