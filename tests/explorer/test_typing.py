@@ -161,6 +161,6 @@ def test_what_the_manual_types_into_the_console(page):
     blocks = re.findall(r"^```js\n(.*?)^```", MANUAL.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for line in "".join(blocks).splitlines():
         code = line.partition(" //")[0]
-        assert page.evaluate(f"({code}) !== undefined") or "setState" in code, line
+        assert page.evaluate(f"async () => ({code}) !== undefined") or "setState" in code, line
     assert state(page, "symbol") == "dS"
     assert page.evaluate("session.version") == 0, "the step was taken back"

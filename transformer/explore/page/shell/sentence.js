@@ -20,7 +20,7 @@ function startSentence() {
 /** Of another source the model writes the target, unless the reader has typed one. */
 function useTyped(side) {
   const text = fieldOf(side).value;
-  if (text === state[side]) return;
+  if (text === {...state, ...wanted}[side]) return;
   if (side === "target") setState({target: text});
   else setState({source: text, target: state.target === openingTexts(state.item).target ? null : state.target});
 }
@@ -96,7 +96,7 @@ function lossText({run: {loss}}) {
 }
 
 /** Lines [class, text]: what was refused, what no vocabulary has, and what kind of target this is. */
-function aboutTexts({run, state: {item, source, target}}, written) {
+function aboutTexts({run, state: {item}}, written) {
   const lines = refusal ? [["refused", refusal.message]] : [];
   const unknown = session.unknown(item);
   for (const side of ["source", "target"]) {
@@ -104,12 +104,9 @@ function aboutTexts({run, state: {item, source, target}}, written) {
       lines.push(["unknown", `The ${side}’s vocabulary has no ${unknown[side].map((piece) => `“${piece}”`).join(", ")}: read as an unknown token.`]);
     }
   }
-  const opening = openingTexts(item);
   const differs = run.predicted.some(({id}, n) => id !== session.items[item].ids.target[n]);
   if (written && !differs) { // a switch or a step may have changed the model's mind
     lines.push(["hint", "The model wrote this itself, so the loss is small. Change a character of the target."]);
-  } else if (!written && differs && target === opening.target && source === opening.source && session.version === 0) {
-    lines.push(["hint", "Asked on purpose. Blue: the model’s own choice."]);
   } else if (differs) {
     lines.push(["hint", "Blue: the model’s own choice."]);
   }
