@@ -74,7 +74,7 @@ def watched_page(browser, path, problems, width=1280, height=800,
                                   reduced_motion="reduce" if reduced_motion else "no-preference", **options)
     url = path.resolve().as_uri()
     context.on("request", lambda request: urldefrag(request.url).url == url or problems.append(
-        f"a request for {request.url}"))
+        f"a request for {request.url}") if not request.url.startswith("blob:") else None)
     page = context.new_page()
     page.on("websocket", lambda socket: problems.append(f"a connection to {socket.url}"))
     page.on("pageerror", lambda error: problems.append(f"an error that the page did not catch: {error.stack or error}"))

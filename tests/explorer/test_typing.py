@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.explorer.pages import live_explanation, show, state
@@ -29,6 +30,30 @@ def page(path, share_page):
 def enter(page, side, text):
     page.fill(f"#text-{side}", text)
     page.press(f"#text-{side}", "Enter")
+
+
+def test_a_large_model_computes_in_a_worker(tmp_path, open_page):
+    """What is drawn after a text, a place, a check, a nudge and a step is what this thread computes."""
+    model = tiny_model(dtype=np.float32, d_model=160, d_ff=600)
+    explanation = live_explanation(model, "a b c", "d e")
+    explanation.to_html(tmp_path / "page.html")
+    page = open_page(tmp_path / "page.html")
+    page.wait_for_selector("#stage .grid")
+    page.fill("#text-target", "b b a")
+    page.wait_for_function("() => explorer.state.target === 'b b a'")
+    page.evaluate("explorer.setState({place: 'decoder.layers.0.cross_attention', symbol: 'dS'})")
+    page.wait_for_function("() => explorer.state.symbol === 'dS'")
+    page.evaluate("takeSteps(1)")
+    page.wait_for_selector("#loss[aria-busy=false]")
+    symbol, step = page.evaluate("[explorer.matrix('dS'), session.history]")
+    slope = page.evaluate("explorer.nudge({symbol: 'S', row: 1, col: 1}, 1e-4)")
+    assert slope["difference"] == pytest.approx(slope["gradient"], rel=1e-4)
+    assert page.evaluate("async () => (await explorer.checks()).every(({ok}) => ok)")
+    assert page.evaluate("session.compute !== HERE")
+    assert [symbol, step[-1]["loss"]] == page.evaluate("""() => {
+      Object.assign(session, {compute: HERE, runs: new Map()});
+      return [explorer.matrix("dS"), session.run().loss];
+    }""")
 
 
 def test_a_typed_target_is_computed(page):
@@ -119,6 +144,6 @@ def test_what_the_manual_types_into_the_console(page):
     blocks = re.findall(r"^```js\n(.*?)^```", MANUAL.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for line in "".join(blocks).splitlines():
         code = line.partition(" //")[0]
-        assert page.evaluate(f"({code}) !== undefined") or "setState" in code, line
+        assert page.evaluate(f"async () => ({code}) !== undefined") or "setState" in code, line
     assert state(page, "symbol") == "dS"
     assert page.evaluate("session.version") == 0, "the step was taken back"

@@ -14,7 +14,7 @@ SOURCE = np.array([[5, 3, 9, 7, EOS], [8, 4, EOS, PAD, PAD]])
 LABELS = np.array([[6, 10, EOS, PAD], [9, 5, 7, EOS]])
 
 
-def tiny_config(**changes):
+def tiny_config(vocabulary=VOCABULARY, **changes):
     """One layer on each side, 8 features, 2 heads; dropout only where a test asks for it."""
     options = {
         "d_model": 8,
@@ -25,7 +25,7 @@ def tiny_config(**changes):
         "dropout": 0.0,
         "max_length": 12,
     }
-    return TransformerConfig(VOCABULARY, VOCABULARY, **{**options, **changes})
+    return TransformerConfig(vocabulary, vocabulary, **{**options, **changes})
 
 
 def tiny_model(dtype=np.float64, device=None, **changes):

@@ -17,11 +17,13 @@ from transformer.cli.command import (
     OUTPUT,
     STDOUT,
     Command,
+    Number,
     folder_argument,
     mistakes,
     options,
 )
 from transformer.cli.unknown import tell_unknown
+from transformer.explore.live import LIMIT
 from transformer.explore.page import is_page
 from transformer.explore.stories import read_story
 from transformer.explore.translation import explain as explain_translation
@@ -40,7 +42,9 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
 @options("Output",
          ("--html", OUTPUT,
           "Write a page for a browser; - is the standard output.  [default: explain.html, unless --text is given]"),
-         ("--text", FLAG, "Write to the terminal."))
+         ("--text", FLAG, "Write to the terminal."),
+         ("--limit", {"type": Number(0, min_open=True), "default": LIMIT},
+          "The MB that a page may have."))
 @options("What to show",
          ("--attention", NAME,
           "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
@@ -51,8 +55,8 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
          ("--story stories", {"multiple": True, "type": FILE},
           "For --html: a story of your own (docs/stories.md), with which the page opens; may be repeated."))
 @options("Machine", CHECKPOINT, DEVICE)
-def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attention: str | None,
-            also: tuple[str, ...], head: int | None, step: str | None,
+def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, limit: float,
+            attention: str | None, also: tuple[str, ...], head: int | None, step: str | None,
             stories: tuple[str, ...], checkpoint: str, device: str) -> None:
     """Show how the gradient of a translation runs back through the model in DIR, and through every attention of it.
 
@@ -76,7 +80,7 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     tell_unknown(translator, {"SOURCE": source, "TARGET": target} | {
         f"--also {number}": other for number, other in enumerate(also, start=1)})
     with mistakes():
-        explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)])
+        explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)], limit)
         if text:
             width = shutil.get_terminal_size((120, 24)).columns
             click.echo(explanation.text(attention, 0, (head or 1) - 1, step, width))

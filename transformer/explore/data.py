@@ -71,9 +71,9 @@ def sides(attention: AttentionTrace) -> tuple[str, str]:
     return side, side
 
 
-def lossless(parameter: Tensor) -> Json:
-    """A parameter, encoded in float32 if that is exact, as after training in float32; else in float64."""
+def exact_dtype(parameter: Tensor) -> np.dtype[Any]:
+    """The smallest of float16, float32 and float64 that holds a parameter exactly: that of its training, as a rule."""
     host = to_numpy(parameter._data)
     with np.errstate(over="ignore"):
-        short = host.astype(np.float32)
-    return encode_array(host, "float32" if np.array_equal(host, short, equal_nan=True) else "float64")
+        return next(dtype for dtype in map(np.dtype, ("float16", "float32", "float64"))
+                    if np.array_equal(host, host.astype(dtype), equal_nan=True))

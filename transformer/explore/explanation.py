@@ -30,6 +30,7 @@ class Explanation:
         again: computes the loss again, to compare gradients with finite differences; None: no comparison.
         tokens: what rows and columns are named by; None: positions.
         live: the model that runs in a page (transformer/explore/live.py); or why none can, in words.
+        limit: the MB that a page may have.
     """
 
     trace: Calls
@@ -38,6 +39,7 @@ class Explanation:
     again: Loss | None = None
     tokens: Tokens | None = None
     live: Json | str = "it is not the translator of a trained run"
+    limit: float = LIMIT
     _checks: dict[str, dict[str, list[Check]]] = field(default_factory=dict)
 
     @property
@@ -98,8 +100,8 @@ class Explanation:
         attentions = [facts_of_attention(self.trace[name], self.checks(name)) for name in self.names]
         page = page_html({"title": self.title, "attentions": attentions, "model": self.live, "opens": opens,
                           "stories": told})
-        if len(page.encode()) > LIMIT:
-            raise ValueError(f"the model does not run in a page: it would have more than {LIMIT / 1e6:g} MB; {INSTEAD}")
+        if len(page.encode()) > self.limit * 1e6:
+            raise ValueError(f"the model does not run in a page: it would have more than {self.limit:g} MB; {INSTEAD}")
         return page
 
     def to_html(self, path: str | PathLike[str], stories: Iterable[Story] = ()) -> None:

@@ -1,14 +1,15 @@
 """The live model of a page: all that a browser needs to run a translator on any text, forward and backward.
 
     config       that of the model (`TransformerConfig.to_json`)
-    parameters   by dotted name, a tied one under its first name; in float32 where that is exact, else in float64
+    parameters   by dotted name, a tied one under its first name; in the smallest of float16, float32 and float64 that
+                 holds it exactly
     tokenizers   source and target: their kind, their tokens by id, and the merges of byte pairs, first learned first
     texts        source and target, a list each: the sentences with which the page opens
     ids          theirs, a list for each sentence, with end-of-sentence: of a translation by the model, the tokens that
                  it wrote, which its text may not encode to
     written      whether it wrote the targets itself
     program      the step of the first sentence as a program of NumPy, a list of [modules, backward, lines]
-                 (minigrad.inspect.program.Section); null where it does not fit into a page
+                 (minigrad.inspect.program.Section)
 
 The page computes what `transformer.model` defines. A model that computes anything else has no live model.
 """
@@ -27,16 +28,14 @@ from minigrad.inspect.program import Section, sections
 
 from transformer.data.batches import Example, collate
 from transformer.data.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
-from transformer.explore.data import Json, lossless
+from transformer.explore.data import Json, encode_array, exact_dtype
 from transformer.model import Transformer
 from transformer.translator import Translator
 
-LIMIT = 3_000_000  # bytes of a page
-# A float32 in base64; the bytes of a parameter's name, shape and dtype are few beside those of its numbers.
-BYTES_PER_NUMBER = 4 * 4 / 3
+LIMIT = 40.0  # MB of a page
 
 
-def why_not_live(translator: Translator, model: Transformer, source: Any, labels: Any) -> str | None:
+def why_not_live(translator: Translator, model: Transformer, source: Any, labels: Any, limit: float) -> str | None:
     """Why a page cannot run the translator, in words; None if it can.
 
     A model is compared with one that is built anew from its configuration and has its parameters: with other parts, or
@@ -46,12 +45,14 @@ def why_not_live(translator: Translator, model: Transformer, source: Any, labels
         translator: the model and its tokenizers.
         model: the model in float64 and evaluation mode.
         source, labels: token ids of the sentences with which the page opens.
+        limit: the MB that a page may have.
     """
     for tokenizer in (translator.source_tokenizer, translator.target_tokenizer):
         if type(tokenizer) not in (WordTokenizer, CharacterTokenizer, BytePairTokenizer):
             return f"its {type(tokenizer).__name__} splits texts in a way of its own"
-    if model.num_parameters() * BYTES_PER_NUMBER > LIMIT:
-        return f"its {model.num_parameters():,} parameters do not fit into a page of {LIMIT / 1e6:g} MB"
+    # In base64; the bytes of a parameter's name and shape are few beside those of its numbers.
+    if sum(parameter.size * exact_dtype(parameter).itemsize for parameter in model.parameters()) * 4 / 3 > limit * 1e6:
+        return f"its {model.num_parameters():,} parameters do not fit into a page of {limit:g} MB (--limit)"
     with random.fork():
         anew = Transformer(model.config).to(model.device, np.float64).eval()
     own, expected = ({name: (parameter.shape, parameter.requires_grad) for name, parameter in of.named_parameters()}
@@ -77,7 +78,8 @@ def live_model(translator: Translator, model: Transformer, texts: tuple[Sequence
     """The entry "model" of a page's data, as the top of this file describes it."""
     sources, targets = texts
     return {"config": model.config.to_json(),
-            "parameters": {name: lossless(parameter) for name, parameter in model.named_parameters()},
+            "parameters": {name: encode_array(parameter._data, exact_dtype(parameter).name)
+                           for name, parameter in model.named_parameters()},
             "tokenizers": {"source": described(translator.source_tokenizer),
                            "target": described(translator.target_tokenizer)},
             "texts": {"source": list(sources), "target": list(targets)},
@@ -86,12 +88,10 @@ def live_model(translator: Translator, model: Transformer, texts: tuple[Sequence
             "written": written, "program": program_of(deepcopy(model).to("cpu"), examples)}
 
 
-def program_of(model: Transformer, examples: Sequence[Example]) -> list[Section] | None:
+def program_of(model: Transformer, examples: Sequence[Example]) -> list[Section]:
     """The entry "program"."""
     batch = collate(examples, [0])
-    found, _ = sections(lambda: model.loss(batch.source, batch.target[:, 1:]), model)
-    length = sum(len(line) for section in found for line in section.lines)
-    return found if model.num_parameters() * BYTES_PER_NUMBER + length < LIMIT else None
+    return sections(lambda: model.loss(batch.source, batch.target[:, 1:]), model)[0]
 
 
 def described(tokenizer: Tokenizer) -> Json:

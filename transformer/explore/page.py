@@ -23,9 +23,10 @@ from transformer.explore.steps import steps_for_page
 FOLDERS = {
     # mathematics, without a document
     "maths": ("arrays", "activations", "autodiff", "attention", "layers", "model", "taps", "result", "batch",
-              "tokenizers", "decoding", "optimizers", "session"),
+              "tokenizers", "decoding", "optimizers", "remote", "session"),
     "places": ("kinds", "rules", "rules_of_rows", "labels", "attention_tensors", "attention_strip", "attention_words",
-               "attention_identities", "attention", "embedding", "norm", "feed_forward", "residual", "output", "cells"),
+               "attention_identities", "attention", "embedding", "norm", "feed_forward", "residual", "output", "cells",
+               "narrow"),
     "faults": ("breakages", "checks", "identities"),
     # the application
     "draw": ("colour", "image", "focus", "grid"),
@@ -80,10 +81,12 @@ def embedded_json(data: dict[str, Any]) -> str:
 def _policy(style: str, scripts: str) -> str:
     """The Content-Security-Policy: no request, and no style or script but these, whatever the data hold.
 
+    A large model computes in a worker, which the page makes of its own scripts.
+
     The data are no script to a browser, so that the policy does not depend on them. The page's icon is a ``data:`` URL.
     """
     return (f"default-src 'none'; script-src {_hash(scripts)}; style-src {_hash(style)}; img-src data:; "
-            "base-uri 'none'; form-action 'none'")
+            "worker-src blob:; base-uri 'none'; form-action 'none'")
 
 
 def _hash(text: str) -> str:

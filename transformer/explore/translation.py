@@ -15,7 +15,7 @@ from minigrad.device import on_device_of, xp
 from transformer.data.batches import Example, collate
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
-from transformer.explore.live import live_model, why_not_live
+from transformer.explore.live import LIMIT, live_model, why_not_live
 from transformer.explore.trace import Trace, trace
 from transformer.finite import overflow, unwarned
 from transformer.model import Transformer, shift_right
@@ -23,8 +23,8 @@ from transformer.training.threads import suitable_products
 from transformer.translator import Translator
 
 
-def explain(translator: Translator, source: str | Sequence[str],
-            target: str | Sequence[str | None] | None = None) -> Explanation:
+def explain(translator: Translator, source: str | Sequence[str], target: str | Sequence[str | None] | None = None,
+            limit: float = LIMIT) -> Explanation:
     """Explain the gradients of a translation.
 
     The model is copied in float64, in evaluation mode. The loss is the cross-entropy per target token, without
@@ -34,6 +34,7 @@ def explain(translator: Translator, source: str | Sequence[str],
         translator: a model with its tokenizers; it is not changed.
         source: a text, or several: a batch.
         target: the translation, or one for each source; None, also in the place of one: the model's own translation.
+        limit: the MB that its page may have.
 
     Raises:
         ValueError: no text, an empty one, one with more tokens than the model has positions, or not one target for each
@@ -48,7 +49,7 @@ def explain(translator: Translator, source: str | Sequence[str],
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
         traced, loss = backward_pass(model, batch.source, labels)
-        problem = why_not_live(translator, model, batch.source, labels)
+        problem = why_not_live(translator, model, batch.source, labels, limit)
 
     def again() -> Tensor:
         with suitable_products(model.config), unwarned():
@@ -61,7 +62,7 @@ def explain(translator: Translator, source: str | Sequence[str],
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
     live = problem or live_model(translator, model, (sources, written), examples, written=not any(targets))
-    return Explanation(traced, title, loss, again, tokens, live)
+    return Explanation(traced, title, loss, again, tokens, live, limit)
 
 
 def double(model: Transformer) -> Transformer:

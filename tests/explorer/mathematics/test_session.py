@@ -1,5 +1,6 @@
 """The live model on typed texts: what it writes, its loss and its steps are those of the engine, in float64."""
 
+import json
 from itertools import chain
 
 import numpy as np
@@ -7,11 +8,13 @@ import pytest
 
 from minigrad import optim
 
+from tests.explorer.mathematics.conftest import MATHEMATICS
 from tests.explorer.mathematics.whole_model import assert_same
 from tests.transformer.decoding_models import peaked_model, prefer
 from tests.transformer.tiny import tiny_model
 from transformer.data import WordTokenizer
 from transformer.decode import greedy
+from transformer.explore.page import joined_scripts
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
@@ -183,6 +186,28 @@ def test_undo_and_reset_give_back_every_bit(ask, translator):
     asked("session.reset()")
     assert parameters(asked) == states[0]
     assert (asked("session.run().loss"), asked("session.history"), asked("session.undo()")) == (losses[0], [], False)
+
+
+def test_a_worker_computes_the_same(page, ask, translator):
+    """Every tensor of every place, after a text of the model's own and a step, and the checks."""
+    ask(translator)
+    here, there = page.evaluate("""async (script) => {
+      const leftOut = ["place", "items"];
+      const plain = (name, value) => (leftOut.includes(name) ? undefined : value instanceof Map ? [...value] : value);
+      const worker = remote(script, () => { throw new Error("no worker"); });
+      return Promise.all([HERE, worker].map(async (compute) => {
+        const one = Object.assign(session.fork(), {compute});
+        const options = {broken: "rowsum"}, all = [await settled(() => one.greedy("a b"))];
+        await settled(() => one.setTexts({source: "c d", target: null}));
+        await settled(() => one.step({rule: "adam", rate: 0.01}, options));
+        const run = one.run({options});
+        const at = (path) => [run.places.get(path), checkTensor(run.places.get(path), "Y")];
+        for (const path of run.order) all.push(await settled(() => at(path)));
+        return JSON.stringify([...all, run, one.history, await settled(() => run.parameterGradients)], plain);
+      }));
+    }""", joined_scripts(MATHEMATICS))
+    assert json.loads(here) == json.loads(there)
+    assert len(here) > 10_000
 
 
 def test_a_run_is_computed_once(ask):

@@ -34,7 +34,7 @@ ALL = """
   return {
     loss: run.loss, gradients: nested(Object.fromEntries(run.parameterGradients)),
     items: pairs.map((_, n) => run.order.map((path) => (
-      {path, ...place(run.result(path).items[n])}))),
+      {path, ...place((({full, items}) => (full?.items ?? items)[n])(run.result(path)))}))),
   };"""
 
 
@@ -172,6 +172,16 @@ def test_finite_differences_of_the_loss_agree_at_every_place(page, name, options
         assert len(found) >= 3, path
         for check in found:
             assert check["ok"], (path, check)
+
+
+def test_all_other_tokens_are_nudged_together(page):
+    """The last column of the output, and one before it: the slope of the loss is the gradient that the page shows."""
+    nudged = """(result) => (result.columns && result.kind === "output" ? ["Z", "W", "b"].flatMap((symbol) => (
+      [0, result.columns.length].map((col) => nudge(result, {symbol, head: 0, row: 0, col}, 1e-4)))) : [])"""
+    found = of_places(page, model_of(NAMES[-1]), nudged)["output"]
+    assert len(found) == 6
+    for each in found:
+        assert each["difference"] == pytest.approx(each["gradient"], rel=1e-5)
 
 
 def test_finite_differences_of_a_sure_model_agree(page):

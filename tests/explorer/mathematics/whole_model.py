@@ -10,7 +10,7 @@ import numpy as np
 from minigrad import Tensor, tapping
 
 from tests.transformer.tiny import LABELS, PAD, SOURCE, tiny_model
-from transformer.explore.data import encode_array
+from transformer.explore.data import encode_array, exact_dtype
 
 # What a page can meet, in three models: each option has another value in one of them.
 CONFIGURATIONS = {
@@ -22,6 +22,7 @@ CONFIGURATIONS = {
     "post, normed": {"norm": "post", "final_norm": True, "activation": "silu", "num_encoder_layers": 0,
                      "tie_output": True, "norm_bias": False},
     "pre, no decoder layers": {"final_norm": False, "num_decoder_layers": 0, "share_embeddings": True},
+    "float16, many tokens": {"vocabulary": 200, "output_bias": True},  # more tokens than the page shows at once
 }
 # Symbols by the name of a tap, and by the end of a module's name of what goes into it and comes out of it. The place is
 # that module, or after "^" the one in which it runs, or the output.
@@ -89,12 +90,17 @@ def sentences():
 
 def model_of(name):
     """A model whose norms, biases and scores are far from their first values."""
-    return tiny_model(**CONFIGURATIONS[name])
+    model = tiny_model(**CONFIGURATIONS[name])
+    if name.startswith("float16"):
+        for parameter in model.parameters():
+            parameter.copy_(parameter.numpy().astype(np.float16))
+    return model
 
 
 def as_data(model):
     """The model as a page has it."""
-    parameters = {name: encode_array(parameter.numpy(), "float64") for name, parameter in model.named_parameters()}
+    parameters = {name: encode_array(parameter.numpy(), exact_dtype(parameter).name)
+                  for name, parameter in model.named_parameters()}
     return {"config": model.config.to_json(), "parameters": parameters}
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
-from transformer.explore import live
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
@@ -44,10 +43,9 @@ def test_a_page_to_the_standard_output_with_a_target_and_an_attention_to_open_wi
 
 def test_a_model_that_does_not_run_in_a_page(run, tmp_path, monkeypatch):
     """One line says why and what shows it instead; no page is written, and the text is the same."""
-    monkeypatch.setattr(live, "LIMIT", 100_000)
     monkeypatch.chdir(tmp_path)
-    said = refused("explain", run, "three", "一")
-    assert re.search(r"its [\d,]+ parameters do not fit into a page of 0\.1 MB; --text .* transformer\.trace", said)
+    said = refused("explain", run, "three", "一", "--limit", "0.1")
+    assert re.search(r"its [\d,]+ parameters do not fit into a page of 0\.1 MB \(--limit\); --text .* \w+\.trace", said)
     assert list(tmp_path.iterdir()) == []
     assert call("explain", run, "three", "一", "--text").exit_code == 0
 

@@ -8,7 +8,6 @@ import pytest
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from tests.transformer.traces import NAMES, made, traced
 from transformer import trace
-from transformer.explore import explanation as module
 from transformer.explore.checks import Check
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
@@ -80,10 +79,9 @@ def test_tokens_that_would_move_the_cursor_are_written_out(t):
 # ------------------------------------------------------------------ the page
 
 
-def test_a_page_that_would_be_too_large(t, monkeypatch):
-    monkeypatch.setattr(module, "LIMIT", 1000)
+def test_a_page_that_would_be_too_large(t):
     with pytest.raises(ValueError, match="does not run in a page"):
-        Explanation(t, "", live=LIVE).page()
+        Explanation(t, "", live=LIVE, limit=0.001).page()
 
 
 def test_a_trace_is_no_page(t, tmp_path):

@@ -12,7 +12,6 @@ from tests.transformer.explore.test_page import data_of
 from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import Transformer, TransformerConfig
 from transformer.data import BytePairTokenizer, CharacterTokenizer, WordTokenizer
-from transformer.explore.live import program_of
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
@@ -65,15 +64,8 @@ def test_the_ids_are_those_that_the_model_wrote():
 
 
 def test_a_model_that_does_not_fit():
-    large = explained(translator_of(tiny_model(d_model=256, d_ff=1024)))
-    assert re.fullmatch(r"its [\d,]+ parameters do not fit into a page of 3 MB", large.live)
-
-
-def test_a_program_is_left_out_where_it_does_not_fit(monkeypatch):
-    pair = ([4, 5, 2], [5])
-    assert program_of(tiny_model(), [pair, pair])
-    monkeypatch.setattr("transformer.explore.live.LIMIT", 30_000)
-    assert program_of(tiny_model(), [pair]) is None
+    large = explain(translator_of(tiny_model(d_model=256, d_ff=1024)), "a", "b", limit=3)
+    assert re.fullmatch(r"its [\d,]+ parameters do not fit into a page of 3 MB \(--limit\)", large.live)
 
 
 # Models whose modules are all of `transformer.model`, and which still are not what their configurations say.

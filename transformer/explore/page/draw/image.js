@@ -29,10 +29,7 @@ function pixelsOf(matrix, kind, scale, theme) {
   for (let n = 0; n < matrix.data.length; n++) {
     const value = matrix.data[n];
     const share = full > 0 ? Math.max(-1, Math.min(1, value / full)) : 0;
-    const rgb = Number.isFinite(value) ? palette[Math.round((share + 1) * PALETTE_STEPS)] : NOT_FINITE[theme];
-    image.data[4 * n] = rgb[0];
-    image.data[4 * n + 1] = rgb[1];
-    image.data[4 * n + 2] = rgb[2];
+    image.data.set(Number.isFinite(value) ? palette[Math.round((share + 1) * PALETTE_STEPS)] : NOT_FINITE[theme], 4 * n);
     image.data[4 * n + 3] = 255;
   }
   context.putImageData(image, 0, 0);
@@ -48,7 +45,7 @@ function drawMatrix(canvas, matrix, {kind, scale, mask = null, width, height, ga
   canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d");
   context.scale(sharp, sharp);
-  context.imageSmoothingEnabled = width > matrix.cols && height > matrix.rows ? false : true;
+  context.imageSmoothingEnabled = width <= matrix.cols || height <= matrix.rows;
   context.drawImage(pixelsOf(matrix, kind, scale, theme), 0, 0, width, height);
   const [cellWidth, cellHeight] = [width / matrix.cols, height / matrix.rows];
   if (mask !== null) hatchMasked(context, mask, cellWidth, cellHeight, theme);

@@ -71,7 +71,7 @@ const BREAKAGES = [
       dV: {
         formula: "dV = Ãᵀ dO",
         rule: product("unmaskedAᵀ", "dO"),
-        matrix: (_, head) => transposedTimes(weightsWithoutMask(head).unmaskedA, head.dO),
+        matrix: (_, head) => matmul(transpose(weightsWithoutMask(head).unmaskedA), head.dO),
       },
       D: {
         formula: "Dᵢ = Σⱼ Ãᵢⱼ dAᵢⱼ",

@@ -12,21 +12,14 @@ const STEP = 1e-5; // in proportion to the tensor's norm
 const TOLERANCE = 1e-5; // relative: right gradients come to 1e-7 or less, wrong ones miss by far more
 const ROUNDING = 1e-14; // of the loss, in proportion to its terms
 
-// By kind, in the order of the backward pass. Xq, Xk and Xv are the three ways on which a head reads X or M.
-const CHECKED = {
-  attention: ["Y", "bO", "WO", "C", "O", "V", "A", "Sm", "S", "R", "Q", "K", "bQ", "WQ", "bK", "WK", "bV", "WV",
-    "Xq", "Xk", "Xv", "X", "M"],
-  norm: ["Y", "b", "w", "Xh", "X"],
-  feed_forward: ["Y", "b2", "W2", "F", "H", "b1", "W1", "X"],
-  residual: ["Y", "U", "X"],
-  embedding: ["Y", "P", "E", "W"],
-  output: ["Z", "b", "W", "X"],
-};
-
-function checks(result) {
-  return CHECKED[result.kind].filter((symbol) => recordsWith(result, symbol).length > 0)
-    .map((symbol) => checkTensor(result, symbol));
+/** The tensors with a gradient, in the order of the backward pass; the loss is what they are measured by. */
+function checkedOf({kind}) {
+  const {backwardOrder, tiles} = PLACE_KINDS[kind], inTile = (tile) => [...Object.keys(tiles).filter((symbol) => tiles[symbol] === tile), tile];
+  return backwardOrder.flatMap(inTile).filter((symbol) => !MADE_BACKWARD.has(symbol) && symbol !== "dloss").map(tensorOf);
 }
+
+const checks = (result) => checkedOf(result).filter((symbol) => recordsWith(result, symbol).length > 0)
+  .map((symbol) => checkTensor(result, symbol));
 
 /** The records that hold the tensor and its gradient: those of all heads, or the shared one; if there are any. */
 function recordsWith({heads, shared}, symbol) {
@@ -36,8 +29,10 @@ function recordsWith({heads, shared}, symbol) {
 }
 
 /** The tensor moved along one random direction, in all heads at once: the difference against ⟨gradient, direction⟩. */
-function checkTensor(result, symbol) {
-  const random = normalNumbers(symbol);
+function checkTensor(shown, symbol) {
+  if (shown.ask) return shown.ask("check", symbol);
+  const result = shown.full ?? shown;
+  const random = disorder();
   const records = recordsWith(result, symbol);
   const directions = records.map((record) => makeMatrix(record[symbol].rows, record[symbol].cols, random));
   const size = Math.hypot(...records.map((record) => normOf(record[symbol]))) || 1;
@@ -50,12 +45,14 @@ function checkTensor(result, symbol) {
   return {symbol, numeric, analytic, error, ok: error <= TOLERANCE};
 }
 
-function nudge(result, {symbol, head, row, col}, epsilon) {
+function nudge(result, cell, epsilon) {
+  if (result.ask) return result.ask("nudge", cell, epsilon);
+  const {symbol, head, row, col} = cell;
   const record = recordOf(result, head, symbol);
-  const gradient = record[`d${symbol}`];
-  const unit = makeMatrix(gradient.rows, gradient.cols, (i, j) => (i === row && j === col ? 1 : 0));
-  const {difference} = differenceAlong(result, symbol, ({index}) => (index === record.index ? unit : undefined), epsilon);
-  return {difference, gradient: gradient.at(row, col)};
+  const {full = result} = result, {rows, cols} = recordOf(full, head, symbol)[symbol], {rowsAre, colsAre} = factsOf(symbol, result);
+  const unit = makeMatrix(rows, cols, (i, j) => (isShownAt(result, rowsAre, i, row) && isShownAt(result, colsAre, j, col) ? 1 : 0));
+  const {difference} = differenceAlong(full, symbol, ({index}) => (index === record.index ? unit : undefined), epsilon);
+  return {difference, gradient: record[`d${symbol}`].at(row, col)};
 }
 
 const recordOf = ({heads, shared}, head, symbol) => (heads[head][symbol] ? heads[head] : shared);
@@ -81,14 +78,8 @@ function differenceAlong({path, item, items, again}, symbol, directionOf, step) 
   return {difference: difference / (2 * step), noise: ROUNDING * terms / step};
 }
 
-/** A function that gives normally distributed numbers, the same for the same word (mulberry32; Box and Muller 1958). */
-function normalNumbers(word) {
-  let state = [...word].reduce((hash, letter) => Math.imul(hash ^ letter.codePointAt(0), 16777619), 2166136261);
-  const uniform = () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-  return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
+/** A function that gives numbers between −1 and 1 without an order, always the same. */
+function disorder() {
+  let n = 0;
+  return () => (Math.sin(n += 1) * 43758.5453) % 1;
 }

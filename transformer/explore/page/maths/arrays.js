@@ -50,11 +50,10 @@ function transpose({rows, cols, data}) {
   return out;
 }
 
-// The three products take four rows at a time: the sums are then read and written a quarter as often.
+// The products take four rows at a time: the sums are then read and written a quarter as often.
 
 /** a b: (n, m) times (m, k). */
 function matmul(a, b) {
-  if (a.cols !== b.rows) throw misfit("matmul: a.cols === b.rows", a, b);
   const out = new Matrix(a.rows, b.cols);
   const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.cols];
   const inFours = inner - (inner % 4);
@@ -69,25 +68,8 @@ function matmul(a, b) {
   return out;
 }
 
-/** aᵀ b: (m, n)ᵀ times (m, k), without the transpose being made. */
-function transposedTimes(a, b) {
-  if (a.rows !== b.rows) throw misfit("transposedTimes: a.rows === b.rows", a, b);
-  const out = new Matrix(a.cols, b.cols);
-  const [sums, left, right, inner, cols, n] = [out.data, a.data, b.data, a.rows, b.cols, a.cols];
-  const inFours = inner - (inner % 4);
-  for (let i = 0; i < n; i++) {
-    for (let k = 0; k < inFours; k += 4) {
-      const at = k * n + i;
-      addFourRows(sums, i * cols, right, k * cols, cols, left[at], left[at + n], left[at + 2 * n], left[at + 3 * n]);
-    }
-    for (let k = inFours; k < inner; k++) addRowTimes(sums, i * cols, right, k * cols, cols, left[k * n + i]);
-  }
-  return out;
-}
-
 /** a bᵀ: (n, m) times (k, m)ᵀ: the products of the rows of a with those of b, four of these at a time. */
 function timesTransposed(a, b) {
-  if (a.cols !== b.cols) throw misfit("timesTransposed: a.cols === b.cols", a, b);
   const out = new Matrix(a.rows, b.rows);
   const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.rows];
   const inFours = cols - (cols % 4);
@@ -125,9 +107,6 @@ function addFourRows(sums, sumAt, right, rightAt, cols, f, g, h, m) {
 function addRowTimes(sums, sumAt, right, rightAt, cols, factor) {
   for (let j = 0; j < cols; j++) sums[sumAt + j] += factor * right[rightAt + j];
 }
-
-const misfit = (condition, a, b) => (
-  new RangeError(`${condition}, got ${a.rows}×${a.cols} and ${b.rows}×${b.cols}`));
 
 /** Cell by cell; the matrices have one shape. */
 function combine(a, b, operation) {
@@ -277,7 +256,13 @@ class NdArray {
   }
 }
 
-const KINDS_OF_ARRAY = {float64: Float64Array, float32: Float32Array};
+const KINDS_OF_ARRAY = {float64: Float64Array, float32: Float32Array, float16: Uint16Array};
+
+/** The finite float16 with these bits: its sign, 5 of the exponent, 10 of the fraction (IEEE 754). */
+function halfOf(bits) {
+  const exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  return (bits >> 15 ? -1 : 1) * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
+}
 
 /**
  * The NdArray, in doubles, that {shape, dtype, data} stands for. The data are little-endian, as is every processor that
@@ -287,7 +272,8 @@ function decodeArray({shape, dtype, data}) {
   const letters = atob(data);
   const bytes = new Uint8Array(letters.length);
   for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
-  return new NdArray(shape, new Float64Array(new KINDS_OF_ARRAY[dtype](bytes.buffer)));
+  const numbers = new Float64Array(new KINDS_OF_ARRAY[dtype](bytes.buffer));
+  return new NdArray(shape, dtype === "float16" ? numbers.map(halfOf) : numbers);
 }
 
 /** The page's data with its arrays decoded, wherever they are, and with NaN where a check has none but that to tell. */

@@ -6,7 +6,8 @@
 //   const output = runAttention(tape, place, given);           the node of Y (T, D); place.heads and place.shared have
 //                                                              the rest: head.Q, shared.C, and after the backward head.dQ …
 //       given    {X, M, heads: [{WQ, bQ, WK, bK, WV, bV}], WO, bO}: nodes; in self-attention M is null, and X in its place
-//       problem  {numHeads, scale, selfAttention, items: [{X, M, mask}]}
+//       problem  {numHeads, scale, selfAttention, items: [{X, M, mask}]}, and `past`, a list, of a model that writes token by
+//                token: the keys and values of each head, to which self-attention adds those of X
 //
 // Sizes: T queries, S keys, D features in all, d_k in a head. The symbols are those of places/attention_tensors.js. In
 // self-attention dX has what arrives at both, X and M.
@@ -32,12 +33,17 @@ function runAttention(tape, place, {X: input, M: memory, heads, WO, bO}) {
   return tape.name(tape.affine(C, tape.name(WO, shared, "WO"), tape.name(bO, shared, "bO")), shared, "Y"); // (T, D)
 }
 
-function runHead(tape, head, {Xq, Xk, Xv, WQ, bQ, WK, bK, WV, bV}, {scale}) {
+function runHead(tape, head, {Xq, Xk, Xv, WQ, bQ, WK, bK, WV, bV}, {scale, selfAttention, past = []}) {
   const named = (node, symbol) => tape.name(node, head, symbol);
   const project = (symbol, x, weight, bias) => named(tape.affine(
     named(x, `X${symbol.toLowerCase()}`), named(weight, `W${symbol}`), named(bias, `b${symbol}`)), symbol);
   // Q = X W_Q + b_Q,  K = M W_K + b_K,  V = M W_V + b_V
-  const [Q, K, V] = [project("Q", Xq, WQ, bQ), project("K", Xk, WK, bK), project("V", Xv, WV, bV)]; // (T, d_k), (S, d_k) twice
+  const Q = project("Q", Xq, WQ, bQ); // (T, d_k)
+  let [K, V] = past[head.index] ?? []; // (S, d_k) both
+  if (selfAttention || !K) {
+    const [newK, newV] = [project("K", Xk, WK, bK), project("V", Xv, WV, bV)];
+    [K, V] = past[head.index] = K ? [tape.below(K, newK), tape.below(V, newV)] : [newK, newV];
+  }
   // R = Q Kᵀ
   const R = named(tape.matmul(Q, tape.transpose(K)), "R"); // (T, S)
   // S = R/√d_k

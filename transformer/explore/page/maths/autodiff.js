@@ -4,7 +4,7 @@
 //
 // How to use:
 //   const tape = new Tape();
-//   const [x, w] = [tape.leaf(X), tape.leaf(W)];       nodes: {value: Matrix, gradient: Matrix}
+//   const [x, w] = [tape.leaf(X), tape.leaf(W)];       nodes: {value: Matrix, …}
 //   const y = tape.matmul(x, w);                       every operation takes nodes and returns a node
 //   tape.backward(y, G);                               G = the gradient of the loss by y's value
 //   gradientBy(w)                                      that of the loss by w; what nothing came back to has zeros
@@ -22,7 +22,14 @@
 const transposes = new WeakMap(); // by matrix: every run reads those of the weights
 const untouched = (symbol, matrix) => matrix;
 
-const gradientBy = ({gradient, value}) => gradient ?? new Matrix(value.rows, value.cols);
+/** The sum of what came back. */
+function gradientBy(node) {
+  const {value: {rows, cols}, parts} = node;
+  node.gradient ??= parts.length ? addAll(parts.map(made)) : new Matrix(rows, cols);
+  return node.gradient;
+}
+
+const made = (part) => (typeof part === "function" ? made(part()) : part);
 
 class Tape {
   constructor(tap = untouched) {
@@ -31,13 +38,16 @@ class Tape {
   }
 
   /** A node that no operation made: a parameter or an input. */
-  leaf(value) {
-    return this.step(value, [], () => []);
+  leaf(value, ofWeights = false) {
+    return this.step(value, [], () => [], ofWeights);
   }
 
-  /** The node of an operation. `rule` takes the gradient by its value and returns those by its inputs, in their order. */
-  step(value, inputs, rule) {
-    const node = {value, gradient: null, inputs, rule};
+  /**
+   * The node of an operation. `rule` takes the gradient by its value and returns those by its inputs, in their order, each
+   * a matrix or a function that makes it. `ofWeights`: the node is a parameter, or all of one in another form.
+   */
+  step(value, inputs, rule, ofWeights = inputs.length > 0 && inputs.every((input) => input.ofWeights)) {
+    const node = {value, gradient: null, parts: [], inputs, rule, ofWeights};
     this.nodes.push(node);
     return node;
   }
@@ -50,19 +60,23 @@ class Tape {
   /** forward: Y = X                            so here: dX = dY; both are kept in the record */
   name(a, record, symbol) {
     if (a === null) return record[symbol] = null; // as a bias that is not there
-    return this.step(this.file(record, symbol, a.value), [a], (dY) => [this.file(record, `d${symbol}`, dY)]);
+    const d = `d${symbol}`, node = this.step(this.file(record, symbol, a.value), [a],
+      (dY) => [node.ofWeights ? dY : this.file(record, d, dY)]);
+    if (node.ofWeights) Object.defineProperty(record, d, {enumerable: true, get: () => this.tap(d, gradientBy(node), record)});
+    return node;
   }
 
-  /** From the last operation to the first; a node that is used several times gets the sum of what comes back. */
+  /**
+   * From the last operation to the first; a node that is used several times gets the sum of what comes back. The gradients
+   * of weights, to which nothing else leads, are most of the work, and are made when they are first looked at.
+   */
   backward(node, gradient) {
-    node.gradient = gradient;
+    node.parts.push(gradient);
     for (let n = this.nodes.length - 1; n >= 0; n--) {
-      const {inputs, rule} = this.nodes[n];
+      const step = this.nodes[n], {inputs, rule, ofWeights} = step;
       if (inputs.length === 0) continue;
-      const gradients = rule(gradientBy(this.nodes[n]));
-      inputs.forEach((input, index) => {
-        input.gradient = input.gradient ? addMatrices(input.gradient, gradients[index]) : gradients[index];
-      });
+      const gradients = ofWeights ? () => rule(gradientBy(step)) : rule(gradientBy(step));
+      inputs.forEach((input, index) => input.parts.push(ofWeights ? () => gradients()[index] : gradients[index]));
     }
   }
 
@@ -71,7 +85,7 @@ class Tape {
   /** forward: Y = A B                          so here: dA = dY Bᵀ,  dB = Aᵀ dY */
   matmul(a, b) {
     return this.step(matmul(a.value, b.value), [a, b],
-      (dY) => [timesTransposed(dY, b.value), transposedTimes(a.value, dY)]);
+      (dY) => [timesTransposed(dY, b.value), () => matmul(transpose(a.value), dY)]);
   }
 
   /** forward: Y = Aᵀ                           so here: dA = dYᵀ */
@@ -83,11 +97,6 @@ class Tape {
   /** forward: Y = A + B                        so here: dA = dY,  dB = dY */
   add(a, b) {
     return this.step(addMatrices(a.value, b.value), [a, b], (dY) => [dY, dY]);
-  }
-
-  /** forward: Y = A + a constant matrix        so here: dA = dY */
-  plus(a, constant) {
-    return this.step(addMatrices(a.value, constant), [a], (dY) => [dY]);
   }
 
   /** forward: Y = A + row, in every row        so here: dA = dY,  drow = the sum of dY's rows */
@@ -123,7 +132,7 @@ class Tape {
   split(a, count) {
     const width = a.value.cols / count;
     this.step(a.value, [a], () => [sideBySide(pieces.map(gradientBy))]); // before the pieces, so after them in the backward
-    const pieces = Array.from({length: count}, (_, n) => this.leaf(columnsOf(a.value, n * width, (n + 1) * width)));
+    const pieces = Array.from({length: count}, (_, n) => this.leaf(columnsOf(a.value, n * width, (n + 1) * width), a.ofWeights));
     return pieces;
   }
 
@@ -135,15 +144,21 @@ class Tape {
     });
   }
 
+  /** The rows of both, of a forward alone. */
+  below(a, b) {
+    const out = new Matrix(a.value.rows + b.value.rows, b.value.cols);
+    out.data.set(a.value.data);
+    out.data.set(b.value.data, a.value.data.length);
+    return this.leaf(out);
+  }
+
   /** forward: Yᵢ = the row of A with number nᵢ so here: dA has in each row the sum of the dYᵢ that came from it */
   rows(a, numbers) {
-    return this.step(rowsOf(a.value, numbers), [a], (dY) => {
+    return this.step(rowsOf(a.value, numbers), [a], (dY) => [() => {
       const dA = new Matrix(a.value.rows, a.value.cols);
-      numbers.forEach((number, i) => {
-        for (let j = 0; j < dA.cols; j++) dA.data[number * dA.cols + j] += dY.at(i, j);
-      });
-      return [dA];
-    });
+      numbers.forEach((number, i) => addRowTimes(dA.data, number * dA.cols, dY.data, i * dA.cols, dA.cols, 1));
+      return dA;
+    }], false);
   }
 
   // ------------------------------------------------------------------ attention's

@@ -9,7 +9,8 @@
 //                   the switches and the mistake are those of every attention, the edit is one of `item`
 //   run.loss                 the mean cross-entropy over all target tokens
 //   run.order                the paths of the places, in the order of the forward
-//   run.result(path)         the Result of a place (result.js) with `item` in its records, and with loss
+//   run.summary              what the page shows of the whole model: see the Run of session.js; `broken` is the key
+//   run.result(path)         the Result of a place (result.js, places/narrow.js) with `item` in its records, and with loss
 //   run.parameterGradients   a Map like the parameters: the gradients of the loss
 //   run.broken               the mistake, or null where no attention of the model can make it
 
@@ -18,7 +19,7 @@ class BatchRun {
     Object.assign(this, {parameters, config, pairs, item, switches: {scaling, masking}});
     this.count = pairs.reduce((sum, {target}) => sum + target.length, 0);
     this.edit = edit && this.withOffset(edit, broken);
-    const mistake = BREAKAGES.find(({key}) => key === broken) ?? null;
+    const mistake = mistakeOf(broken);
     this.problems = new Map();
     const tap = inTurn(tapOfEdit(this.edit, item), tapOfMistake(mistake));
     this.items = pairs.map((_, index) => this.forward(index, tap, {problems: this.problems}));
@@ -28,8 +29,12 @@ class BatchRun {
     this.loss = this.items.reduce((sum, {loss}) => sum + loss.value.data[0], 0);
     this.order = this.items[0].places.map(({path}) => path);
     this.broken = mistake && [...this.problems.values()].some((problem) => this.mistakeIn(problem, mistake)) ? mistake : null;
-    this.parameterGradients = new Map([...parameters.keys()].map(
+  }
+
+  get parameterGradients() {
+    this.gradients ??= new Map([...this.parameters.keys()].map(
       (name) => [name, addAll(this.items.map(({nodes}) => gradientBy(nodes.get(name))))]));
+    return this.gradients;
   }
 
   /** One item on a tape of its own: {tape, nodes, loss, memory, places}. */
@@ -44,13 +49,27 @@ class BatchRun {
     const at = this.order.indexOf(path);
     const places = this.items.map((item) => item.places[at]);
     const {problem} = places[0];
-    return {
+    return narrowed({
       ...resultOf(places, this.item, {
         edit: this.edit?.path === path ? this.edit : null,
         broken: this.broken && this.mistakeIn(problem, this.broken) ? this.broken : null,
         again: (index, tap) => this.again(path, index, tap),
       }),
       loss: this.loss,
+    });
+  }
+
+  get summary() {
+    const {loss, order, item, pairs, config, broken} = this;
+    const P = this.items.map(({places}) => places.at(-1).shared.P), own = this.items[item].places;
+    return {
+      loss, order, P, broken: broken?.key, kinds: own.map(({kind}) => kind),
+      probabilities: P.map((matrix, n) => pairs[n].target.map((id, t) => matrix.at(t, id))),
+      predicted: pairs[item].target.map((_, t) => {
+        const id = mostProbable(P[item].row(t), config);
+        return {id, probability: P[item].at(t, id)};
+      }),
+      norms: new Map(own.map((place) => [place.path, normsAt(place)])),
     };
   }
 
@@ -90,4 +109,12 @@ class BatchRun {
     const matrix = heads[edit.head ?? 0][edit.symbol] ?? shared[edit.symbol];
     return {...edit, offset: edit.value - matrix.at(edit.row, edit.col)};
   }
+}
+
+const mistakeOf = (wanted) => BREAKAGES.find(({key}) => key === wanted) ?? null;
+
+/** How large that is which a place gives to the next, and its gradient; the logits of the output. */
+function normsAt({kind, shared}) {
+  const symbol = kind === "output" ? "Z" : "Y";
+  return {value: normOf(shared[symbol]), gradient: normOf(shared[`d${symbol}`])};
 }

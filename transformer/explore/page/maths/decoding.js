@@ -9,12 +9,11 @@ function* greedyTokens(parameters, config, source) {
   const run = new ModelRun(tape, leavesOf(tape, parameters), config);
   const memory = run.encode(source);
   const most = Math.min(2 * source.length + 10, config.max_length); // the end counts, where there is one
-  const written = [];
-  while (written.length < most) {
-    const logits = run.logits(run.decode([config.bos_id, ...written], memory)).value; // (tokens read, V)
-    const id = mostProbable(logits.row(logits.rows - 1), config);
+  run.past = true; // each token is read once
+  let id = config.bos_id;
+  for (let length = 0; length < most; length++) {
+    id = mostProbable(run.logits(run.decode([id], memory, length)).value.data, config);
     if (id === config.eos_id) return;
-    written.push(id);
     yield id;
   }
 }

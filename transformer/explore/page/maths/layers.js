@@ -35,13 +35,13 @@ function runResidual(tape, {shared}, {X, U}) {
  * Y = √D·E + P,  E = the rows of the tokens in the table W, P those of their positions: a node if
  * they are learned, a Matrix if they are fixed.
  */
-function runEmbedding(tape, {shared, problem}, {W, ids, positions}) {
+function runEmbedding(tape, {shared, problem}, {W, ids, positions, start}) {
   shared.ids = ids;
   const E = tape.name(tape.rows(tape.name(W, shared, "W"), ids), shared, "E"); // (T, D)
   const scaled = tape.scale(E, problem.embeddingScale);
-  const sum = positions instanceof Matrix ? tape.plus(scaled, tape.file(shared, "P", positions))
-    : tape.add(scaled, tape.name(tape.rows(positions, ids.map((_, position) => position)), shared, "P"));
-  return tape.name(sum, shared, "Y");
+  const P = positions instanceof Matrix ? tape.leaf(tape.file(shared, "P", positions))
+    : tape.name(tape.rows(positions, ids.map((_, position) => start + position)), shared, "P");
+  return tape.name(tape.add(scaled, P), shared, "Y");
 }
 
 /** Z = X W + b,  P = softmax(Z),  Lᵢ = −log Pᵢ,targetᵢ,  loss = ΣL/N */

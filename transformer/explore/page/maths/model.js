@@ -8,7 +8,7 @@
 //   const {loss, memory, places} = run.loss({source, target}, count);            loss: the node of the item's part, ΣL/count;
 //                                                                places: in the order of the forward, each with its path
 //
-//   run.encode(source) -> the memory's node; run.decode(read, memory) -> hidden; run.logits(hidden)    step by step
+//   run.encode(source) -> the memory's node; run.decode(read, memory, start) -> hidden; run.logits(hidden)    step by step
 //
 // `source` and `target` are lists of ids that end in end-of-sentence; the decoder reads begin-of-sentence and the target but
 // its last. There is no padding: a batch runs item by item. `count` is the number of target tokens of the whole batch.
@@ -17,7 +17,7 @@
 // every attention of the model. `problems` collects, by path, what the places of all items have in common; `slopes` has,
 // by path, those of the activations that are held (runFeedForward).
 
-const leavesOf = (tape, parameters) => new Map([...parameters].map(([name, matrix]) => [name, tape.leaf(matrix)]));
+const leavesOf = (tape, parameters) => new Map([...parameters].map(([name, matrix]) => [name, tape.leaf(matrix, true)]));
 
 class ModelRun {
   constructor(tape, nodes, config, {item = 0, scaling = true, masking = true, problems = new Map(), slopes = new Map()} = {}) {
@@ -43,8 +43,9 @@ class ModelRun {
     return this.finalNorm("encoder", x);
   }
 
-  decode(read, memory) {
-    let x = this.embedding("decoder", read); // (T, D)
+  /** With `past` the token at position `start` alone: the attentions keep those before. */
+  decode(read, memory, start = 0) {
+    let x = this.embedding("decoder", read, start); // (T, D)
     for (let n = 0; n < this.config.num_decoder_layers; n++) {
       const layer = `decoder.layers.${n}`;
       x = this.residual(`${layer}.self_attention`, x, (y, path) => this.attention(path, y, null, true));
@@ -84,9 +85,10 @@ class ModelRun {
   attention(path, x, memory, causal) {
     const {num_heads: numHeads, d_model: width} = this.config;
     const [queries, keys] = [x.value.rows, (memory ?? x).value.rows];
-    const mask = causal && this.masking ? makeMatrix(queries, keys, (i, j) => (j <= i ? 1 : 0)) : null;
+    const mask = causal && this.masking && !this.past ? makeMatrix(queries, keys, (i, j) => (j <= i ? 1 : 0)) : null;
     const place = this.place(path, "attention", {
       numHeads, scale: this.scaling ? 1 / Math.sqrt(width / numHeads) : 1, selfAttention: memory === null,
+      past: this.past && [],
     });
     place.problem.items[this.item] = {X: x.value, M: memory && memory.value, mask};
     return runAttention(this.tape, place, {X: x, M: memory, ...this.ofHeads(path)});
@@ -111,12 +113,12 @@ class ModelRun {
       {X: x, W1: inner.W, b1: inner.b, W2: outer.W, b2: outer.b}, activation, this.slopes.get(path));
   }
 
-  embedding(stack, ids) {
+  embedding(stack, ids, start = 0) {
     const {d_model: width, positions, sinusoid_layout: layout, first_position: first} = this.config;
     return runEmbedding(this.tape, this.place(`${stack}.embedding`, "embedding", {embeddingScale: Math.sqrt(width)}), {
-      ids, W: this.table(stack),
+      ids, start, W: this.table(stack),
       positions: positions === "learned"
-        ? this.parameter(`${stack}.embedding.positions.table`) : sinusoid(ids.length, width, layout, first),
+        ? this.parameter(`${stack}.embedding.positions.table`) : sinusoid(ids.length, width, layout, first + start),
     });
   }
 

@@ -9,21 +9,21 @@
 //                                          model could read, and nothing changes then
 //   session.unknown(item) -> {source: [piece…], target: [piece…]}   what the vocabularies do not have
 //   session.tokens(item) -> {source: [label…], target: [what the decoder reads, begin first…], next: [what it writes…]}
-//   session.contradicts(item) -> whether the model would have written another target than the page's
 //   session.greedy(source) -> {ids, text}        without the end
 //   session.run({item, options}) -> Run          forward and backward, options as those of BatchRun; kept
 //       Run  loss                                the mean over the target tokens of all items
-//            places: Map path → Result, order: [path…]       in the order of the forward
+//            places.get(path) -> Result                      as the page shows it: see places/narrow.js
+//            order: [path…], kinds: [kind…]                  in the order of the forward
 //            parameterGradients: Map name → Matrix
 //            broken: the mistake of the options, or null where the model cannot make it
+//            P: [Matrix of each item]                        the probabilities of the whole vocabulary
 //            probabilities: [[p of each target token] of each item]
 //            predicted: [{id, token, probability}…]          of the item, what the model would write instead of each
 //            norms: Map path → {value, gradient}             of what the place gives to the next
 //   session.step({rule: "sgd" | "adam", rate, item}, options)      against the gradients of run({item, options})
 //   session.undo()                               back to the weights before, to the last bit; false if there are none
 //   session.reset()                              to the weights of the page
-//   session.history -> [{loss, probabilities, P, step, version}…]   as of a Run, before the first step and after each; P: the
-//                                                output's, of each item; step: {rule, rate, broken} that led there, or null.
+//   session.history -> [{loss, probabilities, P, step, version}…]   as of a Run, before the first step and after each; step: {rule, rate, broken} that led there, or null.
 //                                                It begins anew where a step begins at another loss: with other texts, say
 //   session.fork()                               a session that stands where this one does, and goes its own way
 
@@ -35,13 +35,15 @@ class TextError extends Error {
   }
 }
 
-const MOST_RUNS = 4; //   that are kept
-const MOST_UNDONE = 30; // steps that can be taken back: each keeps all weights, and those of Adam two means beside
+const MOST_RUNS = 8; //   that are kept: more than a view needs
+const MOST_UNDONE = 30; // steps that can be taken back: each keeps all weights, and those of Adam two means beside;
+const MOST_KEPT = 2e7; //  so of a large model fewer, with no more weights in all
 
 class Session {
   constructor({config, parameters, tokenizers, texts, ids, written}) {
-    this.config = config;
+    Object.assign(this, {config, compute: HERE}); // see remote.js
     this.parameters = new Map(Object.entries(parameters).map(([name, array]) => [name, array.matrix()]));
+    this.size = [...this.parameters.values()].reduce((sum, {data}) => sum + data.length, 0);
     this.tokenizers = {source: tokenizerOf(tokenizers.source), target: tokenizerOf(tokenizers.target)};
     this.opening = texts.source.map((source, item) => ({
       source, target: texts.target[item], written, version: 0, ids: {source: ids.source[item], target: ids.target[item]},
@@ -60,8 +62,7 @@ class Session {
 
   setTexts({source, target}, item = 0) {
     const next = this.itemOf(source, target, item);
-    const before = this.items[item];
-    if (JSON.stringify(next.ids) !== JSON.stringify(before.ids)) this.history = []; // it is of these sentences
+    if (JSON.stringify(next.ids) !== JSON.stringify(this.items[item].ids)) this.history = []; // it is of these sentences
     this.items[item] = next;
   }
 
@@ -102,13 +103,8 @@ class Session {
   }
 
   tokens(item = 0) {
-    const {source, target} = this.items[item].ids;
-    const next = this.tokenizers.target.tokens(target);
-    return {
-      source: this.tokenizers.source.tokens(source),
-      target: this.tokenizers.target.tokens(this.read(item)),
-      next,
-    };
+    const {ids} = this.items[item], {source, target} = this.tokenizers;
+    return {source: source.tokens(ids.source), target: target.tokens(this.read(item)), next: target.tokens(ids.target)};
   }
 
   /** What the decoder reads: the target one place later, after begin-of-sentence. */
@@ -116,61 +112,55 @@ class Session {
     return [this.config.bos_id, ...this.items[item].ids.target.slice(0, -1)];
   }
 
-  /** Whether the model of the page, before any step, would write another target than that with which the page opened. */
-  contradicts(item = 0) {
-    const {ids} = this.opening[item];
-    const {places} = new ModelRun(new Tape(), leavesOf(new Tape(), this.first), this.config).loss(ids);
-    const {P} = places.at(-1).shared;
-    return ids.target.some((id, t) => mostProbable(P.row(t), this.config) !== id);
-  }
-
   greedy(source) {
-    const ids = [...greedyTokens(this.parameters, this.config, this.idsOf("source", source))];
+    const ids = this.compute.write(this.parameters, this.config, this.idsOf("source", source));
     return {ids, text: this.tokenizers.target.decode(ids)};
   }
 
   // ------------------------------------------------------------------ forward and backward
 
+  /** Of all sentences. */
+  get ids() {
+    return this.items.map(({ids}) => ids);
+  }
+
   run({item = 0, options = {}} = {}) {
-    const key = JSON.stringify([this.version, this.items.map(({ids}) => ids), item, options]);
+    const key = JSON.stringify([this.version, this.ids, item, options]);
     const run = this.runs.get(key) ?? this.computed(item, options);
     this.runs.delete(key); // so that it becomes the youngest
-    this.runs.set(key, run);
-    if (this.runs.size > MOST_RUNS) this.runs.delete(this.runs.keys().next().value);
-    return run;
+    return keep(this.runs, key, run, MOST_RUNS);
   }
 
+  /** Of a place no more is made than is asked for. */
   computed(item, options) {
-    const {config, items} = this;
-    const batch = new BatchRun(this.parameters, config, items.map(({ids}) => ids), options, item);
-    const {loss, order, parameterGradients, broken} = batch;
-    const places = new Map(order.map((path) => [path, batch.result(path)]));
-    const {items: outputs, shared: {P}} = places.get("output");
-    const probabilities = outputs.map(({shared}, n) => probabilitiesOf(shared.P, items[n].ids.target));
-    return {
-      loss, places, order, parameterGradients, broken, probabilities,
-      predicted: Array.from({length: P.rows}, (_, t) => this.predictedIn(P.row(t))),
-      norms: new Map(order.map((path) => [path, normsAt(places.get(path))])),
+    const batch = this.compute.batch(this.parameters, this.config, this.ids, options, item), {summary} = batch, results = new Map();
+    const get = (path) => {
+      if (!results.has(path)) results.set(path, batch.result(path));
+      return results.get(path);
     };
-  }
-
-  predictedIn(row) {
-    const id = mostProbable(row, this.config);
-    return {id, token: this.tokenizers.target.tokens([id])[0], probability: row[id]};
+    return {
+      ...summary, places: {get}, broken: mistakeOf(summary.broken),
+      predicted: summary.predicted.map((choice) => ({...choice, token: this.tokenizers.target.tokens([choice.id])[0]})),
+      get parameterGradients() { return batch.parameterGradients; },
+    };
   }
 
   // ------------------------------------------------------------------ steps
 
+  /** What must be waited for comes before anything changes. */
   step({rule, rate, item = 0}, options = {}) {
-    const before = this.run({item, options});
-    if (this.history.at(-1)?.loss !== before.loss) this.history = [entryOf(before, null, this.version)];
-    const {version, parameters, memory} = this;
-    this.past.push({version, parameters, memory});
-    if (this.past.length > MOST_UNDONE) this.past.shift();
-    Object.assign(this, OPTIMIZERS[rule](parameters, before.parameterGradients, rate, memory));
-    this.version = ++this.newest;
-    const step = {rule, rate, broken: before.broken?.key ?? null};
-    this.history = [...this.history, entryOf(this.run({item, options}), step, this.version)];
+    const before = this.run({item, options}), {version, parameters, memory, past} = this;
+    const key = JSON.stringify([version, this.ids, item, options, rule, rate]);
+    if (this.ahead?.key !== key) {
+      const moved = OPTIMIZERS[rule](parameters, before.parameterGradients, rate, memory);
+      this.ahead = {key, after: Object.assign(this.fork(), moved, {version: this.newest + 1})};
+    }
+    const {after} = this.ahead, step = {rule, rate, broken: before.broken?.key ?? null};
+    const entry = entryOf(after.run({item, options}), step, after.version);
+    const history = this.history.at(-1)?.loss === before.loss ? this.history : [entryOf(before, null, version)];
+    const undone = Math.max(2, Math.min(MOST_UNDONE, Math.floor(MOST_KEPT / this.size)));
+    Object.assign(this, after, {past: [...past, {version, parameters, memory}].slice(-undone), history: [...history, entry],
+      newest: after.version, ahead: null});
   }
 
   undo() {
@@ -190,14 +180,4 @@ class Session {
   }
 }
 
-/** The probability of each target token, after those before it. */
-const probabilitiesOf = (P, target) => target.map((id, t) => P.at(t, id));
-
-const entryOf = ({loss, probabilities, places}, step, version) => (
-  {loss, probabilities, P: places.get("output").items.map(({shared}) => shared.P), step, version});
-
-/** How large that is which a place gives to the next, and its gradient; the logits of the output. */
-function normsAt({kind, shared}) {
-  const symbol = kind === "output" ? "Z" : "Y";
-  return {value: normOf(shared[symbol]), gradient: normOf(shared[`d${symbol}`])};
-}
+const entryOf = ({loss, probabilities, P}, step, version) => ({loss, probabilities, P, step, version});

@@ -20,8 +20,8 @@ function renderChecks(container, view) {
 }
 
 function measureButton() {
-  const measure = () => {
-    checksOf(currentView());
+  const measure = async () => {
+    await settled(() => checksOf(currentView()));
     setState({});
   };
   return build("p", {}, build("button", {type: "button", class: "small", "data-key": "checks:measure", onclick: measure}, "Measure here"),

@@ -25,7 +25,6 @@ function lineOfTensor(sections, {place, result}, symbol) {
 
 function renderProgram(container, view) {
   const {place: {path}, state: {symbol}} = view, {program} = page.model;
-  if (!program) return container.append("This page has no room for the program: python -m transformer write-out writes it.");
   const own = new RegExp(path === "output" ? "^(projection|Transformer)?$" : `^${path}(\\.(?!norm$).*)?$`);
   const passes = [false, true].map((backward) => program.filter((section) => section[1] === backward && section[0].some((module) => own.test(module))));
   const chosen = lineOfTensor(passes[Number(isGradient(symbol))], view, symbol);

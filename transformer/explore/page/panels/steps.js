@@ -30,9 +30,9 @@ const stepping = {
 const isStepping = () => stepping.turn !== null;
 
 /** Of the page as it is; steps go on only while nothing else changes it. */
-const stepKey = () => JSON.stringify([session.version, state.item, session.items.map(({ids}) => ids), optionsOf(state)]);
+const stepKey = () => JSON.stringify([session.version, state.item, session.ids, optionsOf(state)]);
 
-const reportKey = () => JSON.stringify([session.version, session.items.map(({ids}) => ids)]);
+const reportKey = () => JSON.stringify([session.version, session.ids]);
 
 const latestReport = () => (stepping.report?.key === reportKey() ? stepping.report : null);
 
@@ -44,7 +44,7 @@ async function takeSteps(count) {
   renderTabs(currentView()); // with a button that stops them
   const goesOn = () => stepping.turn === turn && stepKey() === key && taken < count && !stepping.report?.stopped;
   while (goesOn()) {
-    const step = takeOneStep();
+    const step = await takeOneStep();
     if (step.stopped === null) taken += 1;
     key = stepKey();
     stepping.report = {key: reportKey(), count: taken, from, to: session.history.at(-1), ...step};
@@ -58,14 +58,15 @@ async function takeSteps(count) {
 
 /** With the gradient of the page, which a mistake may have made wrong; the right one goes along. A loss that is no number
  * would leave nothing to go on from, so that step is taken back. */
-function takeOneStep() {
+async function takeOneStep() {
   const {rule, rates} = stepping, options = optionsOf(state);
   const step = {rule, rate: rates[rule], item: state.item};
-  const {broken, parameterGradients} = currentRun(options), before = session.parameters;
-  const rightGradients = broken && currentRun({...options, broken: null}).parameterGradients;
+  const {broken} = currentRun(options), before = session.parameters;
+  const parameterGradients = await settled(() => currentRun(options).parameterGradients);
+  const rightGradients = broken && await settled(() => currentRun({...options, broken: null}).parameterGradients);
   if (historyBeside() === null) stepping.right = broken ? session.fork() : null;
-  session.step(step, options);
-  stepping.right?.step(step, {...options, broken: null});
+  await settled(() => session.step(step, options));
+  await settled(() => stepping.right?.step(step, {...options, broken: null}));
   const {loss} = session.history.at(-1);
   const promised = innerSum(parameterGradients, before, session.parameters);
   const slope = broken && innerSum(rightGradients, before, session.parameters);
@@ -123,7 +124,7 @@ function historyBeside() {
 function trainedRun() {
   if (session.version === 0) return currentRun();
   const options = optionsOf(state), {trained} = stepping;
-  const key = JSON.stringify([state.item, session.items.map(({ids}) => ids), options]);
+  const key = JSON.stringify([state.item, session.ids, options]);
   if (trained.key !== key) {
     const fork = session.fork();
     fork.reset();

@@ -71,8 +71,8 @@ function lossFigure() {
 /** At the target's position of the chosen row: what is asked for, and what the trained model would have written. */
 function choiceFigure(view) {
   const {item} = view.state, {row, asked, former} = choiceOf(view);
-  const entries = session.history.length > 0 ? session.history.map(({P}) => P[item]) : [outputNow(view).P];
-  const line = (name, kind, id) => ({name: `${name} “${view.labels.vocabulary[id]}”`, kind, values: entries.map((P) => P.at(row, id))});
+  const entries = session.history.length > 0 ? session.history.map(({P}) => P[item]) : [view.run.P[item]];
+  const line = (name, kind, id) => ({name: `${name} “${tokenOf(id)}”`, kind, values: entries.map((P) => P.at(row, id))});
   const lines = [...(former === asked ? [] : [line("the trained model’s choice", "before", former)]), line("asked for:", "now", asked)];
   const {target, next} = tokensOf(item);
   return build("figure", {"data-curve": "choice"}, build("h3", {}, `Probabilities in row ${rowNames(target, next)[row]}`),

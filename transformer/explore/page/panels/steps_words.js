@@ -18,8 +18,8 @@ function stepWords(view) {
 /** What has become of the token that is asked for, in the chosen row, and of the one that the trained model would write. */
 function choiceWords(view) {
   const {row, asked, former} = choiceOf(view);
-  const {vocabulary} = view.labels, {P} = outputNow(view), before = trainedRun().places.get("output").shared.P;
-  const share = (id) => `“${vocabulary[id]}” has ${percent(P.at(row, id))} (${percent(before.at(row, id))} in the trained model)`;
+  const [P, before] = [view.run, trainedRun()].map((run) => run.P[view.state.item]);
+  const share = (id) => `“${tokenOf(id)}” has ${percent(P.at(row, id))} (${percent(before.at(row, id))} in the trained model)`;
   return [`${share(asked)}${former === asked ? "" : `, ${share(former)}`}.`];
 }
 

@@ -5,7 +5,7 @@
 //   backward  dE = √d_model·dY     dP = dY, where the positions are learnt
 //             dW: every row of dE is added to the row of its token, so a token that occurs twice collects twice
 
-const idsOf = (reader) => reader.shared.ids;
+const idsOf = ({shared: {shown, ids}}) => shown ?? ids;
 const EMBEDDING_SCALE = constant("√d_model", ({embeddingScale}) => embeddingScale);
 
 /** One row of the table for each token. */

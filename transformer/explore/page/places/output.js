@@ -9,10 +9,13 @@
 /** Whether a number that is written out has the digits that are shown of the one it stands for. */
 const hasDigits = (written, value) => Math.abs(written - value) <= 1e-9 * Math.abs(value);
 
+/** The column of row i's target. */
+const columnOfTarget = ({shared: {shown, ids}}, i) => (shown ?? ids)[i];
+
 /** −ln P at the target; by the logits where P is too near 0 or 1 to have the digits of its logarithm. */
 const surpriseAtTarget = {
   cell(reader, i) {
-    const target = reader.shared.ids[i];
+    const target = columnOfTarget(reader, i);
     const probability = reader.factor("P", i, target);
     const value = -Math.log(probability.value);
     if (!hasDigits(value, reader.matrix("L").at(i, 0))) return surpriseByLogits(reader, i, target);
@@ -57,7 +60,7 @@ const shareOfOne = ({problem: {count}}) => ({label: `1/N, N = ${count}`, value: 
 /** (P − onehot)/N. */
 const shareLessOneAtTarget = {
   cell(reader, i, j) {
-    const isTarget = reader.shared.ids[i] === j;
+    const isTarget = columnOfTarget(reader, i) === j;
     const onehot = isTarget ? {label: "1, at the target", value: 1} : {label: "0, not the target", value: 0};
     const probability = reader.factor("P", i, j);
     const difference = {kind: "difference", of: [probability, onehot], value: probability.value - onehot.value};
@@ -82,6 +85,22 @@ function lessAllOthers(reader, i, target, share) {
   };
 }
 
+/** X W + b, but for the column of all others. */
+const logit = product("X", "W", {bias: "b"});
+const logitOrOthers = {...logit, cell: (reader, i, j) => (j < reader.matrix("W").cols ? logit.cell(reader, i, j)
+  : given("Z", "ln Σ exp of the logits of all other tokens: one token with it would have their probability.").cell(reader, i, j))};
+
+/** dZ Wᵀ: the other tokens' part is one term, since each has weights of its own. */
+const throughLogits = {
+  equation: "dZ · Wᵀ",
+  cell(reader, i, j) {
+    const {cols} = reader.matrix("W");
+    const terms = Array.from({length: cols}, (_, k) => termOf(reader.factor("dZ", i, k), reader.factor("W", j, k)));
+    if (cols < reader.matrix("dZ").cols) terms.push(termOf({label: "all others", value: reader.matrix("dX").at(i, j) - sumOf(terms)}));
+    return {terms, highlights: [reader.highlight("dZ", i, null), reader.highlight("W", j, null)]};
+  },
+};
+
 /** Adding one number to all logits of a row changes no probability. */
 function logitsSumToZero({shared: {P, dZ}, problem}) {
   return {
@@ -93,8 +112,8 @@ function logitsSumToZero({shared: {P, dZ}, problem}) {
 }
 
 /** The target's logit is the only one that a step raises. */
-function onlyTargetIsNegative({shared: {dZ, ids}}) {
-  const wrongSide = (i, j) => Math.max(0, ids[i] === j ? dZ.at(i, j) : -dZ.at(i, j));
+function onlyTargetIsNegative({shared}) {
+  const {dZ} = shared, wrongSide = (i, j) => Math.max(0, columnOfTarget({shared}, i) === j ? dZ.at(i, j) : -dZ.at(i, j));
   return {
     key: "sign",
     statement: "In each row of dZ the target alone is not positive, and no other is negative.",
@@ -108,7 +127,7 @@ defineKind("output", {
     X: {
       label: "X", name: "output of the decoder", axes: ["query", "model"],
       forward: "X", rule: given("X", FROM_BEFORE),
-      next: "Z = X W + b", backward: "dX = dZ Wᵀ", gradientRule: product("dZ", "Wᵀ"),
+      next: "Z = X W + b", backward: "dX = dZ Wᵀ", gradientRule: throughLogits,
     },
     W: {
       label: "W", name: "weight of the vocabulary", axes: ["model", "vocabulary"],
@@ -122,7 +141,7 @@ defineKind("output", {
     },
     Z: {
       label: "Z", name: "logits", axes: ["query", "vocabulary"],
-      forward: "Z = X W + b", rule: product("X", "W", {bias: "b"}),
+      forward: "Z = X W + b", rule: logitOrOthers,
       next: "P = softmax(Z),  Lᵢ = −ln P of the target,  loss = Σ Lᵢ/N", backward: "dZ = (P − onehot)/N",
       gradientRule: shareLessOneAtTarget,
     },

@@ -11,9 +11,9 @@
 //   placeIndex(path) -> its index in page.places, −1 if there is none
 
 function placesOf({attentions}, run) {
-  return run.order.map((path) => {
+  return run.order.map((path, n) => {
     const index = attentions.findIndex(({name}) => name === path);
-    return {path, kind: run.places.get(path).kind, ...namesOf(path), attention: index < 0 ? null : index};
+    return {path, kind: run.kinds[n], ...namesOf(path), attention: index < 0 ? null : index};
   });
 }
 

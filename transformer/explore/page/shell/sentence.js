@@ -6,39 +6,26 @@
 //   startSentence()                    once: the fields
 //   renderSentence(container, view)    the tokens below them; what has not changed stays
 
-const TYPING_PAUSE = 350; // milliseconds after which a typed text is used, where that takes long
-const LONG = 100; // milliseconds
-
-let typing = null; // the timer of that pause
-let took = 0; // milliseconds, the last time that a typed text was used
 let drawnSentence = []; // what the bar that stands there was drawn from
 const fieldOf = (side) => document.getElementById(`text-${side}`);
 
 function startSentence() {
   for (const side of ["source", "target"]) {
     const field = fieldOf(side);
-    field.addEventListener("input", () => {
-      clearTimeout(typing);
-      typing = setTimeout(() => useTyped(side), took > LONG ? TYPING_PAUSE : 0);
-    });
-    field.addEventListener("change", () => useTyped(side)); // Enter, or the field is left
+    field.addEventListener("input", () => useTyped(side));
   }
   document.getElementById("write").addEventListener("click", letTheModelWrite);
 }
 
 /** Of another source the model writes the target, unless the reader has typed one. */
 function useTyped(side) {
-  clearTimeout(typing);
   const text = fieldOf(side).value;
-  if (text === state[side]) return;
-  const began = performance.now();
+  if (text === {...state, ...wanted}[side]) return;
   if (side === "target") setState({target: text});
   else setState({source: text, target: state.target === openingTexts(state.item).target ? null : state.target});
-  took = performance.now() - began;
 }
 
 function letTheModelWrite() {
-  clearTimeout(typing);
   state.target = session.items[state.item].target; // so that null is a change, also where other weights wrote this text
   setState({target: null});
 }
@@ -109,7 +96,7 @@ function lossText({run: {loss}}) {
 }
 
 /** Lines [class, text]: what was refused, what no vocabulary has, and what kind of target this is. */
-function aboutTexts({run, state: {item, source, target}}, written) {
+function aboutTexts({run, state: {item}}, written) {
   const lines = refusal ? [["refused", refusal.message]] : [];
   const unknown = session.unknown(item);
   for (const side of ["source", "target"]) {
@@ -117,12 +104,9 @@ function aboutTexts({run, state: {item, source, target}}, written) {
       lines.push(["unknown", `The ${side}’s vocabulary has no ${unknown[side].map((piece) => `“${piece}”`).join(", ")}: read as an unknown token.`]);
     }
   }
-  const opening = openingTexts(item);
   const differs = run.predicted.some(({id}, n) => id !== session.items[item].ids.target[n]);
   if (written && !differs) { // a switch or a step may have changed the model's mind
     lines.push(["hint", "The model wrote this itself, so the loss is small. Change a character of the target."]);
-  } else if (!written && differs && target === opening.target && source === opening.source && session.contradicts(item)) {
-    lines.push(["hint", "Asked on purpose. Blue: the model’s own choice."]);
   } else if (differs) {
     lines.push(["hint", "Blue: the model’s own choice."]);
   }

@@ -28,12 +28,38 @@ const state = {
   stop: 0,           // where it stands
 };
 
+let wanted = null; // all changes since the worker of a large model is waited for, or null
+
 /** Change fields of the state and redraw; fields that a change makes meaningless go back to their defaults. */
 function setState(changes) {
-  changeState(changes);
-  Object.assign(document.documentElement.dataset, {theme: state.theme, text: state.text});
-  writeAddress();
-  redraw();
+  if (wanted) return void Object.assign(wanted, changes);
+  try {
+    useChanges(changes);
+  } catch (error) {
+    if (!(error instanceof Waiting)) throw error;
+    wanted = {...changes};
+    showWaiting();
+    settled(() => useChanges(wanted)).finally(() => showWaiting(wanted = null));
+  }
+}
+
+const showWaiting = () => document.getElementById("loss").setAttribute("aria-busy", String(wanted !== null));
+
+/** Nothing has changed if something must be waited for. */
+function useChanges(changes) {
+  const before = {...state}, items = [...session.items];
+  try {
+    changeState(changes);
+    Object.assign(document.documentElement.dataset, {theme: state.theme, text: state.text});
+    writeAddress();
+    redraw();
+  } catch (error) {
+    if (error instanceof Waiting) {
+      Object.assign(state, before);
+      session.items = items;
+    }
+    throw error;
+  }
 }
 
 function changeState(changes) {

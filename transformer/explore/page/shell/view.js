@@ -44,13 +44,12 @@ function labelsOfItem({place, attention}, item) {
   return {query: rows(place.side === "decoder" ? "target" : "source")};
 }
 
-/** The names of the tokens that the model can write. */
-function vocabularyNames({places}) {
-  const {cols} = places.get("output").shared.W;
-  vocabulary ??= session.tokenizers.target.tokens(Array.from({length: cols}, (_, id) => id)).map(withSigns);
-  return vocabulary;
+/** The names of the tokens of a table, or of those that are shown of it (places/narrow.js). */
+function vocabularyNames({path}, {columns, others}) {
+  const tokenizer = session.tokenizers[path.startsWith("encoder") ? "source" : "target"];
+  const names = tokenizer.tokens(columns ?? [...tokenizer.vocabulary.keys()]).map(withSigns);
+  return others ? [...names, `${others} others`] : names;
 }
-let vocabulary = null;
 
 function currentView() {
   const place = page.places[state.place];
@@ -58,7 +57,7 @@ function currentView() {
   const [run, result] = [currentRun(), currentResult()];
   const head = result.heads[state.head];
   const labels = labelsOfItem({place, attention}, state.item);
-  labels.vocabulary = vocabularyNames(run);
+  if (["embedding", "output"].includes(place.kind)) labels.vocabulary = vocabularyNames(place, result);
   return {page, session, run, state, place, attention, result, head, labels, mask: head.mask ?? null};
 }
 

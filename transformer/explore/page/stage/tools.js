@@ -28,7 +28,10 @@ function canNudge(view) {
 function nudgeTool(view) {
   const {symbol, cell: {row, col}, head, epsilon, nudge: done} = view.state;
   const tensor = tensorOf(symbol);
-  const measure = () => setState({nudge: {...nudge(view.result, {symbol: tensor, head, row, col}, epsilon), version: session.version}});
+  const measure = async () => {
+    const found = await settled(() => nudge(view.result, {symbol: tensor, head, row, col}, epsilon));
+    setState({nudge: {...found, version: session.version}});
+  };
   return build("div", {class: "tool"},
     build("button", {type: "button", class: "small", "data-key": "nudge", onclick: measure}, "Nudge ", ...withSubscripts(tensorsOf(view)[tensor].label), `[${row}, ${col}]`),
     menu("by ε =", "epsilon", EPSILONS.map((value) => [value, formatNumber(value, 1)]), epsilon, (value) => setState({epsilon: Number(value), nudge: null})),

@@ -18,7 +18,7 @@ const checked = new WeakMap(); // by result: a check takes many forward passes, 
 const NONE_WRONG = new Set();
 
 /** Without a mask S̄ is S: the page shows one, and one is counted. */
-const checkedSymbols = (view) => CHECKED[view.result.kind].filter((symbol) => (
+const checkedSymbols = (view) => checkedOf(view.result).filter((symbol) => (
   shownSymbol(view, symbol) === symbol && recordsWith(view.result, symbol).length > 0));
 
 const checksOf = (view) => measuredHere(view).found;
@@ -44,9 +44,9 @@ function measureWhenIdle(view, onDone) {
   measuring = result;
   if (verdictOf(view).measured) return;
   const symbols = checkedSymbols(view), found = [];
-  const measureNext = () => {
+  const measureNext = async () => {
     if (measuring !== result || checked.has(result)) return;
-    found.push(checkTensor(result, symbols[found.length]));
+    found.push(await settled(() => checkTensor(result, symbols[found.length])));
     if (found.length < symbols.length) {
       whenIdle(measureNext);
       return;

@@ -79,10 +79,23 @@ function listenToSettings() {
   darkSystem.addEventListener("change", redraw);
 }
 
-function start() {
+const LARGE_MODEL = 500_000; // parameters: with more, a run takes so long that the window would be felt to wait
+
+/** In a worker, of all scripts that need no document; in this thread where the browser makes none. */
+function placeToCompute(script) {
+  const failed = () => { session.compute = HERE; };
+  try {
+    return session.size > LARGE_MODEL ? remote(script.split("// draw/")[0], failed) : HERE;
+  } catch {
+    return HERE;
+  }
+}
+
+async function start() {
   page = decodePage(JSON.parse(document.getElementById("data").textContent));
   session = new Session(page.model);
-  page.places = placesOf(page, currentRun());
+  session.compute = placeToCompute(document.currentScript.textContent);
+  page.places = placesOf(page, await settled(() => currentRun()));
   state.place = placeIndex(page.opens ?? "output");
   listenToSettings();
   startSentence();
@@ -94,12 +107,13 @@ function start() {
     matrix: (symbol) => matrixOf(currentView(), symbol).toNested(),
     value: (symbol, row, col) => matrixOf(currentView(), symbol).at(row, col),
     explainCell: (symbol, row, col) => explainCell(currentResult(), state.head, symbol, row, col),
-    checks: () => checks(currentResult()),
+    checks: () => settled(() => checks(currentResult())),
     identities: () => identities(currentResult(), state.head),
-    nudge: (cell, epsilon) => nudge(currentResult(), {head: state.head, ...cell}, epsilon),
+    nudge: (cell, epsilon) => settled(() => nudge(currentResult(), {head: state.head, ...cell}, epsilon)),
   };
-  setState(readAddress());
-  addEventListener("hashchange", () => setState(readAddress())); // an address that a reader typed, or came back to
+  const followAddress = () => settled(() => setState(readAddress()));
+  followAddress();
+  addEventListener("hashchange", followAddress); // an address that a reader typed, or came back to
 }
 
 start();

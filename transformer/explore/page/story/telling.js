@@ -95,11 +95,11 @@ const pathNamed = (name, {place}) => ({attention: place, addition: `${place}_res
 
 // ------------------------------------------------------------------ the step
 
-function takeStep() {
+async function takeStep() {
   told.version ??= session.version;
   stepping.rule = STORY_STEP.rule; // the form shows what is done
   stepping.rates[STORY_STEP.rule] = STORY_STEP.rate;
-  session.step({...STORY_STEP, item: state.item}, PLAIN);
+  await settled(() => session.step({...STORY_STEP, item: state.item}, PLAIN));
   setState({});
 }
 
@@ -115,10 +115,10 @@ function takeStepBack() {
 
 /** The target with one token exchanged for what the model holds the second most likely there: where that is likeliest. */
 function wrongTarget() {
-  const {ids} = session.items[state.item], {P} = currentRun(PLAIN).places.get("output").shared;
+  const {ids} = session.items[state.item], {columns, shared: {P}} = currentRun(PLAIN).places.get("output");
   const tokenizer = session.tokenizers.target;
   const choices = ids.target.slice(0, -1).flatMap((right, row) => (
-    Array.from(P.row(row), (probability, id) => ({row, id, probability})).filter(({id}) => id !== right && id >= SPECIALS.length)));
+    Array.from(P.row(row), (probability, n) => ({row, id: columns?.[n] ?? n, probability})).filter(({id}) => id !== right && id >= SPECIALS.length)));
   choices.sort((a, b) => b.probability - a.probability);
   for (const {row, id} of choices) {
     const changed = ids.target.slice(0, -1).with(row, id), text = tokenizer.decode(changed);
