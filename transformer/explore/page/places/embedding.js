@@ -54,23 +54,23 @@ function tableCollectsAll({items, shared: {dW}}) {
 defineKind("embedding", {
   tensors: withGradients({
     W: {
-      label: "W", name: "table of the vocabulary", axes: ["vocabulary", "model"],
-      forward: "W", rule: given("W", A_PARAMETER),
+      name: "table of the vocabulary", axes: ["vocabulary", "model"],
+      rule: given("W", A_PARAMETER),
       next: "E = the tokens' rows of W", backward: "dW: each row of dE is added to the row of its token",
       gradientRule: whereverTokenOccurs,
     },
     E: {
-      label: "E", name: "rows of the tokens", axes: ["query", "model"],
+      name: "rows of the tokens",
       forward: "E = the tokens' rows of W", rule: rowOfToken,
       next: "Y = √d_model·E + P", backward: "dE = √d_model·dY", gradientRule: each(entry("dY"), EMBEDDING_SCALE),
     },
     P: {
-      label: "P", name: "positions", axes: ["query", "model"],
-      forward: "P", rule: given("P", "One row for each position, the same in every sentence."),
+      name: "positions",
+      rule: given("P", "One row for each position, the same in every sentence."),
       next: "Y = √d_model·E + P", backward: "dP = dY", gradientRule: each(entry("dY")),
     },
     Y: {
-      label: "Y", name: "embedded tokens", axes: ["query", "model"],
+      name: "embedded tokens",
       forward: "Y = √d_model·E + P", rule: added([EMBEDDING_SCALE, entry("E")], [entry("P")]),
       next: AFTERWARDS, backward: "dY", gradientRule: given("dY", ARRIVES),
     },

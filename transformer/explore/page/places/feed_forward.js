@@ -48,42 +48,24 @@ const named = (formula) => (problem) => formula.replace(/act/g, problem.activati
 defineKind("feed_forward", {
   tensors: withGradients({
     X: {
-      label: "X", name: "input", axes: ["query", "model"],
-      forward: "X", rule: given("X", FROM_BEFORE),
+      name: "input",
+      rule: given("X", FROM_BEFORE),
       next: "H = X W₁ + b₁", backward: "dX = dH W₁ᵀ", gradientRule: product("dH", "W1ᵀ"),
     },
-    W1: {
-      label: "W₁", name: "weight of the first layer", axes: ["model", "hidden"],
-      forward: "W₁", rule: given("W1", A_PARAMETER),
-      next: "H = X W₁ + b₁", backward: "dW₁ = Xᵀ dH", gradientRule: product("Xᵀ", "dH", {overBatch: true}),
-    },
-    b1: {
-      label: "b₁", name: "bias of the first layer", axes: ["one", "hidden"],
-      forward: "b₁", rule: given("b1", A_PARAMETER),
-      next: "H = X W₁ + b₁", backward: "db₁ = the sum of the rows of dH", gradientRule: rowsOfBatch("dH"),
-    },
+    ...linearParameters("first layer", "W1", "b1", "X", "H", ["model", "hidden"]),
     H: {
-      label: "H", name: "hidden features", axes: ["query", "hidden"],
+      name: "hidden features", axes: ["query", "hidden"],
       forward: "H = X W₁ + b₁", rule: product("X", "W1", {bias: "b1"}),
       next: named("F = act(H)"), backward: named("dH = dF∘act′(H)"), gradientRule: slopeTimesWhatCame,
     },
     F: {
-      label: "F", name: "hidden features after the activation", axes: ["query", "hidden"],
+      name: "hidden features after the activation", axes: ["query", "hidden"],
       forward: named("F = act(H)"), rule: activationOfH,
       next: "Y = F W₂ + b₂", backward: "dF = dY W₂ᵀ", gradientRule: product("dY", "W2ᵀ"),
     },
-    W2: {
-      label: "W₂", name: "weight of the second layer", axes: ["hidden", "model"],
-      forward: "W₂", rule: given("W2", A_PARAMETER),
-      next: "Y = F W₂ + b₂", backward: "dW₂ = Fᵀ dY", gradientRule: product("Fᵀ", "dY", {overBatch: true}),
-    },
-    b2: {
-      label: "b₂", name: "bias of the second layer", axes: ["one", "model"],
-      forward: "b₂", rule: given("b2", A_PARAMETER),
-      next: "Y = F W₂ + b₂", backward: "db₂ = the sum of the rows of dY", gradientRule: rowsOfBatch("dY"),
-    },
+    ...linearParameters("second layer", "W2", "b2", "F", "Y", ["hidden", "model"]),
     Y: {
-      label: "Y", name: "output", axes: ["query", "model"],
+      name: "output",
       forward: "Y = F W₂ + b₂", rule: product("F", "W2", {bias: "b2"}),
       next: AFTERWARDS, backward: "dY", gradientRule: given("dY", ARRIVES),
     },

@@ -50,11 +50,12 @@ function defineKind(name, kind) {
 /**
  * A table of tensors and their gradients. Of a tensor {label, name, axes, forward, rule, next, backward, gradientRule},
  * `forward` and `rule` make it, and its gradient comes back through the formula `next`; a tensor that has no gradient of
- * its own leaves those out.
+ * its own leaves those out. By default it is its own label, that is its formula, and its axes are query and model.
  */
 function withGradients(tensors) {
   const table = {};
-  for (const [symbol, {label, name, axes: [rowsAre, colsAre], forward, rule, next, backward, gradientRule}] of Object.entries(tensors)) {
+  for (const [symbol, facts] of Object.entries(tensors)) {
+    const {label = symbol, name, axes: [rowsAre, colsAre] = ["query", "model"], forward = label, rule, next, backward, gradientRule} = facts;
     const shared = {rowsAre, colsAre, backward};
     table[symbol] = {symbol, label, name, ...shared, forward, rule};
     if (!gradientRule) continue;

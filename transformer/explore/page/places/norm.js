@@ -35,8 +35,8 @@ defineKind("norm", {
   tensors: {
     ...withGradients({
       X: {
-        label: "X", name: "input of the norm", axes: ["query", "model"],
-        forward: "X", rule: given("X", FROM_BEFORE),
+        name: "input of the norm",
+        rule: given("X", FROM_BEFORE),
         next: "X̂ = (X − μ)/σ", backward: "dX = (dX̂ − m₁ − X̂ m₂)/σ",
         gradientRule: added([ofColumn("rs"), entry("dXh")], [MINUS, ofColumn("rs"), ofColumn("m1")],
           [MINUS, ofColumn("rs"), entry("Xh"), ofColumn("m2")]),
@@ -51,18 +51,18 @@ defineKind("norm", {
         backward: "in m₂",
       },
       Xh: {
-        label: "X̂", name: "normalised rows", axes: ["query", "model"],
+        label: "X̂", name: "normalised rows",
         forward: "X̂ = (X − μ)/σ", rule: each(lessColumn("X", "mu"), ofColumn("rs")),
         next: "Y = X̂∘w + b", backward: "dX̂ = dY∘w", gradientRule: each(entry("dY"), ofRow("w")),
       },
       w: {
-        label: "w", name: "weight of each feature", axes: ["one", "model"],
-        forward: "w", rule: given("w", A_PARAMETER),
+        name: "weight of each feature", axes: ["one", "model"],
+        rule: given("w", A_PARAMETER),
         next: "Y = X̂∘w + b", backward: "dw = the sum of the rows of dY∘X̂", gradientRule: rowsOfBatch("dY", "Xh"),
       },
       b: {
-        label: "b", name: "bias of each feature", axes: ["one", "model"],
-        forward: "b", rule: given("b", A_PARAMETER),
+        name: "bias of each feature", axes: ["one", "model"],
+        rule: given("b", A_PARAMETER),
         next: "Y = X̂∘w + b", backward: "db = the sum of the rows of dY", gradientRule: rowsOfBatch("dY"),
       },
       Y: {

@@ -125,36 +125,27 @@ function onlyTargetIsNegative({shared}) {
 defineKind("output", {
   tensors: withGradients({
     X: {
-      label: "X", name: "output of the decoder", axes: ["query", "model"],
-      forward: "X", rule: given("X", FROM_BEFORE),
+      name: "output of the decoder",
+      rule: given("X", FROM_BEFORE),
       next: "Z = X W + b", backward: "dX = dZ Wᵀ", gradientRule: throughLogits,
     },
-    W: {
-      label: "W", name: "weight of the vocabulary", axes: ["model", "vocabulary"],
-      forward: "W", rule: given("W", A_PARAMETER),
-      next: "Z = X W + b", backward: "dW = Xᵀ dZ", gradientRule: product("Xᵀ", "dZ", {overBatch: true}),
-    },
-    b: {
-      label: "b", name: "bias of the vocabulary", axes: ["one", "vocabulary"],
-      forward: "b", rule: given("b", A_PARAMETER),
-      next: "Z = X W + b", backward: "db = the sum of the rows of dZ", gradientRule: rowsOfBatch("dZ"),
-    },
+    ...linearParameters("vocabulary", "W", "b", "X", "Z", ["model", "vocabulary"]),
     Z: {
-      label: "Z", name: "logits", axes: ["query", "vocabulary"],
+      name: "logits", axes: ["query", "vocabulary"],
       forward: "Z = X W + b", rule: logitOrOthers,
       next: "P = softmax(Z),  Lᵢ = −ln P of the target,  loss = Σ Lᵢ/N", backward: "dZ = (P − onehot)/N",
       gradientRule: shareLessOneAtTarget,
     },
     P: {
-      label: "P", name: "probabilities", axes: ["query", "vocabulary"],
+      name: "probabilities", axes: ["query", "vocabulary"],
       forward: "P = softmax(Z)", rule: softmaxOf("Z"), backward: "together with the logarithm, in dZ",
     },
     L: {
-      label: "L", name: "loss of each token", axes: ["query", "one"],
+      name: "loss of each token", axes: ["query", "one"],
       forward: "Lᵢ = −ln P of row i's target", rule: surpriseAtTarget, backward: "each counts 1/N",
     },
     loss: {
-      label: "loss", name: "loss of the sentence", axes: ["one", "one"],
+      name: "loss of the sentence", axes: ["one", "one"],
       forward: "loss = Σᵢ Lᵢ/N", rule: shareOfMean,
       next: "loss = Σᵢ Lᵢ/N", backward: "dloss = ∂loss/∂loss = 1", gradientRule: given("dloss", "The loss changes as fast as itself."),
     },

@@ -16,17 +16,17 @@ function gradientGoesAroundUnchanged({shared: {dX, dU, dY}}) {
 defineKind("residual", {
   tensors: withGradients({
     X: {
-      label: "X", name: "stream", axes: ["query", "model"],
-      forward: "X", rule: given("X", FROM_BEFORE),
+      name: "stream",
+      rule: given("X", FROM_BEFORE),
       next: "Y = X + U", backward: "dX = dY", gradientRule: each(entry("dY")),
     },
     U: {
-      label: "U", name: "output of the sublayer", axes: ["query", "model"],
-      forward: "U", rule: given("U", "What the sublayer made of the stream."),
+      name: "output of the sublayer",
+      rule: given("U", "What the sublayer made of the stream."),
       next: "Y = X + U", backward: "dU = dY", gradientRule: each(entry("dY")),
     },
     Y: {
-      label: "Y", name: "stream, with the sublayer's output added", axes: ["query", "model"],
+      name: "stream, with the sublayer's output added",
       forward: "Y = X + U", rule: added([entry("X")], [entry("U")]),
       next: AFTERWARDS, backward: "dY", gradientRule: given("dY", ARRIVES),
     },

@@ -176,3 +176,14 @@ function factorText(factor, format) {
   return {exponential: `exp(${first} − ${second})`, reciprocal: `1/${first}`, root: `1/√${first}`,
     "negative logarithm": `−ln ${first}`, "logarithm of 1 +": `ln(1 + ${first})`}[factor.kind];
 }
+
+/** The weight and the bias of a linear layer y = x w + b. */
+function linearParameters(layer, w, b, x, y, axes) {
+  const [W, B] = [w, b].map((name) => name.replace(/\d/, (digit) => "₀₁₂"[digit])), next = `${y} = ${x} ${W} + ${B}`;
+  return {
+    [w]: {label: W, name: `weight of the ${layer}`, axes, rule: given(w, A_PARAMETER), next,
+      backward: `d${W} = ${x}ᵀ d${y}`, gradientRule: product(`${x}ᵀ`, `d${y}`, {overBatch: true})},
+    [b]: {label: B, name: `bias of the ${layer}`, axes: ["one", axes[1]], rule: given(b, A_PARAMETER), next,
+      backward: `d${B} = the sum of the rows of d${y}`, gradientRule: rowsOfBatch(`d${y}`)},
+  };
+}
