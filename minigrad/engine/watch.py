@@ -88,19 +88,9 @@ def unwatched(watcher: Watcher) -> Setting[Around]:
 
 def watched(what: Any, given: Any, run: Callable[[], Any]) -> Any:
     """``run()``, of which all watchers are told."""
-    return _told(watchers(), what, given, run)
-
-
-def _told(entries: tuple[Watcher, ...], what: Any, given: Any, run: Callable[[], Any]) -> Any:
-    if not entries:
-        return run()
-    made = None
-    entries[0].before(what, given)
-    try:
-        made = _told(entries[1:], what, given, run)
-    finally:
-        entries[0].after(what, given, made)
-    return made
+    with _told(what, given) as made:
+        made[0] = run()
+    return made[0]
 
 
 @contextlib.contextmanager
@@ -109,8 +99,20 @@ def span(name: str) -> Iterator[None]:
 
     Spans nest. It can be a decorator, too: ``@span("metric")``.
     """
+    with _told(name, ()):
+        yield
+
+
+@contextlib.contextmanager
+def _told(what: Any, given: Any) -> Iterator[list[Any]]:
+    """All watchers are told that `what` begins, and at the end what it made: the one element of the list."""
+    made = [None]
+
+    def end(watcher: Watcher) -> None:
+        watcher.after(what, given, made[0])
+
     with contextlib.ExitStack() as stack:
         for watcher in watchers():
-            watcher.before(name, ())
-            stack.callback(watcher.after, name, (), None)
-        yield
+            watcher.before(what, given)
+            stack.callback(end, watcher)
+        yield made
