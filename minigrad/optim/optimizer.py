@@ -85,13 +85,14 @@ class Optimizer:
         if unknown:
             raise ValueError(f"{self._name}: unknown option {', '.join(sorted(unknown))}; the options are "
                              f"{', '.join(self.defaults)}")
-        return {name: self._option(name, value) for name, value in group.items() if name != "params"}
-
-    def _option(self, name: str, value: Any) -> Any:
-        if name == "betas":
-            beta1, beta2 = (float(number(beta, "a beta", self._name, 0, BELOW_1)) for beta in value)
-            return beta1, beta2
-        return float(number(value, name, self._name, 0, LARGEST))
+        found: dict[str, Any] = {}
+        for name, value in group.items():
+            if name == "betas":
+                beta1, beta2 = (float(number(beta, "a beta", self._name, 0, BELOW_1)) for beta in value)
+                found[name] = beta1, beta2
+            elif name != "params":
+                found[name] = float(number(value, name, self._name, 0, LARGEST))
+        return found
 
     # ------------------------------------------------------------------ what a subclass gives
 
@@ -190,10 +191,9 @@ class Optimizer:
         """
         state = {i: {name: value if name == "step" else to_numpy(value).copy() for name, value in entry.items()}
                  for i, entry in enumerate(self.state.values()) if entry["step"]}
-        positions = iter(range(len(self.state)))
+        positions = {p: i for i, p in enumerate(self.state)}
         return {"state": state, "param_groups": [
-            {"params": [next(positions) for _ in group["params"]], **self._options(group)}
-            for group in self.param_groups]}
+            {"params": [positions[p] for p in group["params"]], **self._options(group)} for group in self.param_groups]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned; ValueError, and nothing changed, if it does not fit.
