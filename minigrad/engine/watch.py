@@ -86,11 +86,18 @@ def unwatched(watcher: Watcher) -> Setting[Around]:
     return put_around(watchers=tuple(one for one in watchers() if one is not watcher))
 
 
-def watched(what: Any, given: Any, run: Callable[[], Any]) -> Any:
-    """``run()``, of which all watchers are told."""
-    with _told(what, given) as made:
-        made[0] = run()
-    return made[0]
+def watched(what: Any, given: Any, run: Callable[[], Any], of: tuple[Watcher, ...] | None = None) -> Any:
+    """``run()``, of which all watchers are told, or those that are given."""
+    entries = watchers() if of is None else of
+    if not entries:
+        return run()
+    made = None
+    entries[0].before(what, given)
+    try:
+        made = watched(what, given, run, entries[1:])
+    finally:
+        entries[0].after(what, given, made)
+    return made
 
 
 @contextlib.contextmanager
@@ -99,20 +106,8 @@ def span(name: str) -> Iterator[None]:
 
     Spans nest. It can be a decorator, too: ``@span("metric")``.
     """
-    with _told(name, ()):
-        yield
-
-
-@contextlib.contextmanager
-def _told(what: Any, given: Any) -> Iterator[list[Any]]:
-    """All watchers are told that `what` begins, and at the end what it made: the one element of the list."""
-    made = [None]
-
-    def end(watcher: Watcher) -> None:
-        watcher.after(what, given, made[0])
-
     with contextlib.ExitStack() as stack:
         for watcher in watchers():
-            watcher.before(what, given)
-            stack.callback(end, watcher)
-        yield made
+            watcher.before(name, ())
+            stack.callback(watcher.after, name, (), None)
+        yield
