@@ -17,19 +17,13 @@ LONG = 2048  # terms one after the other, above which a sum is taken in float64
 BLOCK = 256  # terms of a sum by the BLAS, which has several totals
 
 
-def sum_over(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """``x.sum(axis, keepdims=keepdims)`` of an array on any device, or a tensor, in its dtype."""
-    axis = axis if x.ndim else None  # CuPy knows no axis of a number
-    if loses_digits(x, axis):
-        return x.sum(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
-    return x.sum(axis=axis, keepdims=keepdims)
-
-
-def mean_over(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """``x.mean(axis, keepdims=keepdims)``, as `sum_over`."""
-    if loses_digits(x, axis):
-        return x.mean(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
-    return x.mean(axis=axis, keepdims=keepdims)
+def sum_over(x: Any, axis: Any = None, keepdims: bool = False, method: str = "sum") -> Any:
+    """``x.sum(axis, keepdims=keepdims)`` of an array on any device, or a tensor, in its dtype; or another `method`."""
+    axis, add = axis if x.ndim else None, getattr(x, method)  # CuPy knows no axis of a number
+    kind = x.dtype.char if type(x) is np.ndarray else ""
+    if kind == "e" or (kind == "f" and x.size > LONG and terms_in_a_row(x, axis) > LONG):
+        return add(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
+    return add(axis=axis, keepdims=keepdims)
 
 
 def running_sums(x: Any, axis: int) -> Any:
@@ -62,12 +56,6 @@ def widened(x: Any) -> Any:
 def narrowed(x: Any, dtype: Any) -> Any:
     """What was computed of `widened` operands, an array or a tensor, in their `dtype` again."""
     return x if x.dtype == dtype else x.astype(dtype)
-
-
-def loses_digits(x: Any, axis: Any) -> bool:
-    """Whether the sum of the host array x over `axis` is one of float16, or may add more than `LONG` in a row."""
-    kind = x.dtype.char if type(x) is np.ndarray else ""
-    return kind == "e" or (kind == "f" and x.size > LONG and terms_in_a_row(x, axis) > LONG)
 
 
 def terms_in_a_row(x: Any, axis: Any) -> int:

@@ -27,7 +27,6 @@ from minigrad.device import is_array, on_device_of, xp
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, in_dtype, next_number, wrap
 from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import only_definitions
-from minigrad.engine.rules import Call
 from minigrad.engine.watch import NOTHING, around, put_around, span, watched
 
 Receive = Callable[[Any, Any, bool], None]  # of a leaf, its gradient, and whether nobody else refers to that memory
@@ -109,7 +108,12 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
         arriving.add(root, gradient, False)
     if receive is not None:
         arriving.expect(graph_of([root for root, _ in roots])[0].values())
-    with surroundings_of(create_graph) if create_graph or around.get() is not NOTHING else contextlib.nullcontext():
+    with contextlib.ExitStack() as stack:
+        if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
+            stack.enter_context(put_around(compose=None, cast=None))
+            stack.enter_context(only_definitions())
+        if around.get() is not NOTHING:
+            stack.enter_context(span("backward"))
         while arriving.heap:
             g, _, node = entry = arriving.latest()
             if id(node) in captured or (wanted is None and node.retained is not None):
@@ -117,10 +121,12 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if wanted is not None and not any(id(parent) in wanted for parent in node.parents):
                 continue  # nothing below it is asked for, and the node remains unused
             node.check()
+            run = functools.partial(gradients_of_parents, node, g, arriving, wanted)
             if g.device == "cpu" and around.get() is NOTHING:
-                gradients = gradients_of_parents(node, g, arriving, wanted)
+                gradients = run()
             else:
-                gradients = gradients_within(node, g, arriving, wanted)
+                with on_device_of(getattr(g, "_data", g)):
+                    gradients = watched(node, g, run)
             for target, gradient in zip(node.parents, gradients, strict=True):
                 if gradient is not None:
                     arriving.add(target, gradient, node.plan.fresh and arriving.may_write)
@@ -129,22 +135,6 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
             if receive is not None:
                 arriving.hand_over(node, receive)
     return {**arriving.entries, **results}
-
-
-def surroundings_of(create_graph: bool) -> contextlib.AbstractContextManager[Any]:
-    """What a pass runs in: recording of definitions alone under create_graph; a span."""
-    stack = contextlib.ExitStack()
-    if create_graph:  # the recorded gradient uses definitions, in the precision of the forward
-        stack.enter_context(put_around(compose=None, cast=None))
-        stack.enter_context(only_definitions())
-    stack.enter_context(span("backward"))
-    return stack
-
-
-def gradients_within(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
-    """`gradients_of_parents`, watched, and on the device of `g`."""
-    with on_device_of(getattr(g, "_data", g)):
-        return list(watched(node, g, functools.partial(gradients_of_parents, node, g, arriving, wanted)))
 
 
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
@@ -157,7 +147,10 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
         return expand(node, g, arriving, wanted)
     values = (g, plan.needs, *(saved_as_tensors(node) if create_graph else node.saved))
     if joint is not None:
-        values = together(node, joint, values)
+        values = tuple(joint.rule(*joint.pick(values)))
+        if len(values) != len(node.primitive.inputs):
+            raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
+                            f"{len(node.primitive.inputs)} inputs")
     gradients: list[Any] = [None] * len(calls)
     for i, (rule, pick, adds) in enumerate(calls):
         target = node.parents[i]
@@ -171,15 +164,6 @@ def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int
             if getattr(gradient, "shape", None) != like.shape or gradient.dtype != like.dtype:
                 gradient = match_input(gradient, like, node.primitive, plan.names[i])
             gradients[i] = gradient
-    return gradients
-
-
-def together(node: Node, joint: Call, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What the joint rule of `node` returns: a gradient for each input."""
-    gradients = tuple(joint.rule(*joint.pick(values)))
-    if len(gradients) != len(node.primitive.inputs):
-        raise TypeError(f"{node.primitive.name}: its joint gradient rule must return one gradient for each of its "
-                        f"{len(node.primitive.inputs)} inputs")
     return gradients
 
 

@@ -182,8 +182,12 @@ class Primitive(Body, functools.partial[Any]):
         return values if dtype.kind == "f" else self._convert(args)
 
     def run(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
-        """Run a body on raw arrays; record it if an input needs a gradient."""
-        body = self.body_for(values[self.positions[0]]) if self.bodies else self
+        """Run the definition, or a faster body for the first input, on raw arrays; record it if need be."""
+        body: Body = self
+        if self.bodies and bodies.get():
+            x = values[self.positions[0]]
+            faster = self.bodies.get(type(x).__module__)
+            body = faster if faster and x.dtype.char in "fd" else self
         try:
             out = body.forward(*values)
         except CAUGHT as error:
@@ -208,11 +212,6 @@ class Primitive(Body, functools.partial[Any]):
                 return here.compose(self, args, values)
             run = functools.partial(self.run, args, values)
             return watched(self, args, run) if here.watchers else run()
-
-    def body_for(self, x: Any) -> Body:
-        """What runs where x is the first input: a faster body, if there is one for it."""
-        body = self.bodies.get(type(x).__module__)
-        return body if body and x.dtype.char in "fd" and bodies.get() else self
 
     def steps(self, args: Sequence[Any], values: Sequence[Any]) -> Any:
         """The output of the composition, recorded: `args` are what the caller gave, `values` the same as arrays.

@@ -86,18 +86,15 @@ def unwatched(watcher: Watcher) -> Setting[Around]:
     return put_around(watchers=tuple(one for one in watchers() if one is not watcher))
 
 
-def watched(what: Any, given: Any, run: Callable[[], Any]) -> Any:
-    """``run()``, of which all watchers are told."""
-    return _told(watchers(), what, given, run)
-
-
-def _told(entries: tuple[Watcher, ...], what: Any, given: Any, run: Callable[[], Any]) -> Any:
+def watched(what: Any, given: Any, run: Callable[[], Any], of: tuple[Watcher, ...] | None = None) -> Any:
+    """``run()``, of which all watchers are told, or those that are given."""
+    entries = watchers() if of is None else of
     if not entries:
         return run()
     made = None
     entries[0].before(what, given)
     try:
-        made = _told(entries[1:], what, given, run)
+        made = watched(what, given, run, entries[1:])
     finally:
         entries[0].after(what, given, made)
     return made

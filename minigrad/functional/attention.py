@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from minigrad import ops
+from minigrad import ops, random
 from minigrad.arguments import check_probability, numbers_on, public
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
 from minigrad.engine.node import Saved, TensorBase
 from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import note, tap
-from minigrad.functional.dropout import dropout_mask, dropout_with_mask
+from minigrad.functional.dropout import dropout_with_mask
 from minigrad.functional.grouped_queries import group_size, of_groups
 from minigrad.functional.softmax import softmax
 from minigrad.tensor import as_tensor
@@ -242,9 +242,11 @@ def checked(mask: Any, bias: Any, dropped: Any, p: float, query: Any, cells: tup
     p = check_probability(p, operation)
     mask = None if mask is None else check_mask(mask, query, cells, operation)
     bias = None if bias is None else check_bias(bias, query, cells, operation)
-    if dropped is None:
-        return mask, bias, dropout_mask(cells, p, query.device) if p > 0 else None, p
-    return mask, bias, check_mask(dropped, query, cells, f"{operation} (dropped)"), p
+    if dropped is not None:
+        dropped = check_mask(dropped, query, cells, f"{operation} (dropped)")
+    elif p > 0:
+        dropped = random.bernoulli_mask(random.next_key(), cells, 1 - p, query.device)
+    return mask, bias, dropped, p
 
 
 def check_mask(mask: Any, query: Any, shape: tuple[int, ...], operation: str) -> Any:

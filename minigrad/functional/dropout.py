@@ -24,11 +24,6 @@ def checked(mask: Any, p: Any) -> float:
     return arguments.check_probability(p, "dropout_with_mask")
 
 
-def dropout_mask(shape: tuple[int, ...], p: float, device: str) -> Any:
-    """A boolean array, true with probability ``1 - p``, drawn with the next key of `minigrad.random`."""
-    return random.bernoulli_mask(random.next_key(), shape, 1 - p, device)
-
-
 @arguments.public
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     """Zero each element with probability p and scale the rest by ``1 / (1 - p)``; the identity unless `training`.
@@ -40,4 +35,4 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     p = arguments.check_probability(p, "dropout")
     if not training or p == 0:
         return input
-    return dropout_with_mask(input, dropout_mask(input.shape, p, input.device), p)
+    return dropout_with_mask(input, random.bernoulli_mask(random.next_key(), input.shape, 1 - p, input.device), p)

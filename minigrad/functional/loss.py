@@ -18,8 +18,6 @@ from minigrad.functional.embedding import integer_ids
 from minigrad.functional.softmax import row_maximum
 from minigrad.tensor import as_tensor
 
-REDUCTIONS = ("mean", "sum", "none")
-
 
 def losses_by_steps(logits: Any, target: Any, counted: Any, label_smoothing: float = 0.0) -> Any:
     """row_losses of tensors. What does not count may be NaN, and so would be 0 · NaN in its gradient: it goes first."""
@@ -82,13 +80,12 @@ def cross_entropy(input: Any, target: Any, ignore_index: int = -100, reduction: 
         TypeError: ids that are not integers.
         IndexError: a target out of range.
     """
-    check_reduction(reduction, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"cross_entropy: label_smoothing must be in [0, 1], got {label_smoothing}")
     shape = input.shape
-    ids, counted = class_ids(target, shape, input.device, ignore_index, "cross_entropy")
+    ids, counted = class_ids(target, shape, input.device, ignore_index)
     losses = row_losses(ops.reshape(input, (-1, shape[-1])), ids, counted, label_smoothing)
-    return reduce_rows(losses, counted, reduction, shape[:-1])
+    return reduced(losses, reduction, shape[:-1], counted)
 
 
 @public_in_precision("float32")
@@ -105,10 +102,9 @@ def nll_loss(input: Any, target: Any, ignore_index: int = -100, reduction: str =
         ValueError, TypeError, IndexError: as `cross_entropy`.
     """
     input = as_tensor(input)
-    ids, counted = class_ids(target, input.shape, input.device, ignore_index, "nll_loss")
-    check_reduction(reduction, "nll_loss")
+    ids, counted = class_ids(target, input.shape, input.device, ignore_index)
     picked = ops.gather(input.reshape(-1, input.shape[-1]), 1, ids[:, None]).squeeze(1)
-    return reduce_rows(-ops.where(counted, picked, 0.0), counted, reduction, input.shape[:-1])
+    return reduced(-ops.where(counted, picked, 0.0), reduction, input.shape[:-1], counted)
 
 
 @public_in_precision("float32")
@@ -124,7 +120,6 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
         ValueError: shapes that differ (an input (N,) and a target (N, 1) would broadcast to N × N differences), an
             unknown reduction.
     """
-    check_reduction(reduction, "mse_loss")
     input = as_tensor(input)
     if not isinstance(target, TensorBase):
         dtype = input.dtype if input.dtype.kind == "f" else np.float32
@@ -134,43 +129,37 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     if input.shape != target.shape:
         raise ValueError(f"mse_loss: input.shape == target.shape, got {input.shape} and {target.shape}")
     difference = input - target
-    squares = difference * difference
-    if reduction == "none":
-        return squares
-    return squares.mean() if reduction == "mean" else squares.sum()
+    return reduced(difference * difference, reduction, input.shape)
 
 
-def reduce_rows(losses: Any, counted: Any, reduction: str, shape: tuple[int, ...]) -> Any:
-    """The losses of all rows, 0 where they do not count, in `shape`; their sum; or their mean over those that do.
+def reduced(losses: Any, reduction: str, shape: tuple[int, ...], counted: Any = None) -> Any:
+    """The losses in `shape`; their sum; or their mean, over those that are `counted`. The others are 0.
 
-    The mean is 0 if none do. float16 ends at 65504, which sums of many losses exceed: its mean is computed in float32.
+    The mean is 0 if none are. float16 ends at 65504, which sums of many losses exceed: its mean is computed in float32.
     """
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     if reduction != "mean":
         return losses.sum() if reduction == "sum" else losses.reshape(shape)
+    if counted is None:
+        return losses.mean()
     wide = widened(losses)
     with on_device_of(counted):
         count = xp(counted).maximum(counted.sum(), 1)
         return narrowed(wide.sum() / wrap(count.astype(wide.dtype)), losses.dtype)
 
 
-def check_reduction(reduction: str, operation: str) -> None:
-    """ValueError unless `reduction` is one of `REDUCTIONS`."""
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"{operation}: reduction must be {', '.join(map(repr, REDUCTIONS[:-1]))} or "
-                         f"{REDUCTIONS[-1]!r}, got {reduction!r}")
-
-
-def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: int, operation: str) -> tuple[Any, Any]:
+def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: int) -> tuple[Any, Any]:
     """Target ids (…) for logits of `shape` (…, C), as flat arrays on `device`: the ids, 0 where ignored; which count.
 
     Raises TypeError for targets that are not integers, ValueError for a shape that does not fit, IndexError for an id
     out of range (of those on the host).
     """
-    ids = integer_ids(target, f"{operation}: targets")
+    ids = integer_ids(target, "the targets")
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
-        raise ValueError(f"{operation}: input.shape[:-1] == target.shape, classes in the last axis, got "
-                         f"{tuple(shape)} and {tuple(ids.shape)}")
+        raise ValueError(f"input.shape[:-1] == target.shape, classes in the last axis, got {tuple(shape)} and "
+                         f"{tuple(ids.shape)}")
     with on_device_of(ids):
         counted = ids.reshape(-1) != operator.index(ignore_index)
-        ids = integer_ids(xp(ids).where(counted, ids.reshape(-1), 0), f"{operation}: targets", shape[-1])
+        ids = integer_ids(xp(ids).where(counted, ids.reshape(-1), 0), "the targets", shape[-1])
     return to_device(ids, device), to_device(counted, device)

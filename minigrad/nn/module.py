@@ -7,6 +7,7 @@ a `Module` is a child, and the names given to `register_buffer` are buffers. The
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from typing import Any, Self
 
@@ -45,7 +46,8 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result of ``forward`` with the same arguments, with the hooks around it."""
         if self._hooks is not None or around.get() is not NOTHING:
-            return watched(self, (), lambda: _with_hooks(self, args, kwargs))
+            forward = self.forward if self._hooks is None else partial(self._hooks.call, self)
+            return watched(self, (), lambda: forward(*args, **kwargs))
         return self.forward(*args, **kwargs)
 
     # ------------------------------------------------------------------ attributes
@@ -269,11 +271,6 @@ class Module:
 
 def _dotted(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
-
-
-def _with_hooks(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The forward of `module`, with its hooks around it."""
-    return module.forward(*args, **kwargs) if module._hooks is None else module._hooks.call(module, args, kwargs)
 
 
 def _describe(module: Module, note: str = "parameters") -> str:

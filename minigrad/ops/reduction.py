@@ -8,7 +8,7 @@ from typing import Any
 
 from minigrad.arguments import number, public
 from minigrad.device import xp
-from minigrad.device.sums import mean_over, running_sums, sum_over, widened
+from minigrad.device.sums import running_sums, sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.ops.edges import has_no_zeros
 from minigrad.ops.elementwise import equal, exp, isnan, sqrt, where
@@ -87,7 +87,7 @@ _expand_reduced.gradient(x=lambda g, axis, keepdims: sum_over(g, axis, keepdims)
 @primitive(floating=True)
 def mean(x, axis=None, keepdims=False):
     """The mean over `axis`; integers give float32."""
-    return mean_over(x, axis_in(x, axis), keepdims)
+    return sum_over(x, axis_in(x, axis), keepdims, "mean")
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:
@@ -102,7 +102,7 @@ def var(x, axis=None, correction=0, keepdims=False):
     """
     axis, wide = axis_in(x, axis), widened(x)
     degrees = reduced_size(x.shape, axis) - number(correction, "correction", "var")
-    centered = wide - mean_over(wide, axis, True)
+    centered = wide - sum_over(wide, axis, True, "mean")
     variance = sum_over(centered * centered, axis, keepdims) / (degrees if degrees > 0 else 0)
     return variance.astype(x.dtype, copy=False)
 

@@ -48,25 +48,20 @@ class Adam(Optimizer):
                 weight_decay, 1 - lr * weight_decay)
 
     def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
-        """The formulas above, each operation in place."""
+        """The formulas above."""
         beta1, new1, beta2, new2, rate, epsilon, decay, kept = constants
-        (m, v), namespace = state, xp(p)
+        m, v = state
         if decay and self.decoupled_weight_decay:
             p *= kept
         elif decay:
             g = g + decay * p
         m *= beta1
-        t = new1 * g
-        m += t
+        m += new1 * g
         v *= beta2
-        namespace.multiply(g, g, out=t)
-        t *= new2
-        v += t
-        namespace.sqrt(v, out=t)
-        t += epsilon
-        namespace.divide(m, t, out=t)
-        t *= rate
-        p -= t
+        v += new2 * (g * g)
+        scale = xp(v).sqrt(v)
+        scale += epsilon
+        p -= rate * (m / scale)
 
 
 class AdamW(Adam):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from minigrad import parallel
-from minigrad.arguments import LARGEST, number
+from minigrad.arguments import LARGEST, number, whole_number
 from minigrad.device import asarray_on, device_of, is_host, on_device_of, to_numpy
 from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
@@ -38,8 +38,9 @@ class Optimizer:
     Attributes:
         param_groups: a list of dictionaries, ``"params"`` (a list of tensors) and the options of each group.
             Options may be changed between steps, as schedules do with ``"lr"``.
+        state: of each parameter, a dictionary: ``"step"``, how many updates were made, and arrays by name.
 
-    State is made at the first step and follows the parameters: move the model to another device (or dtype) with
+    Arrays are made at the first step and follows the parameters: move the model to another device (or dtype) with
     `Module.to` and the next step moves the state after it. float16 parameters have float32 state and
     arithmetic.
 
@@ -49,18 +50,15 @@ class Optimizer:
             unknown or out of range, here or at a step.
     """
 
-    # Updates many arrays in one launch, as far as it can, and returns the rest of the work: `minigrad.kernels.cuda`.
-    together: ClassVar[Callable[[Any, Sequence[Work]], Sequence[Work]] | None] = None
-
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         self._name, self.defaults = type(self).__name__, defaults
         self.defaults = self._options(defaults)
-        if isinstance(params, Tensor | Mapping):
+        if isinstance(params, Tensor):  # which would be a list of its rows
             raise TypeError(f"{self._name}: params must be a list, or a module's .parameters()")
         given: list[Any] = list(params)
         self.param_groups: list[dict[str, Any]] = []
+        self.state: dict[Tensor, dict[str, Any]] = {}  # in the order of the parameters
         self.schedule: float | None = None  # what a schedule multiplies the rates with now
-        self._state: list[dict[str, Any]] = []  # by position of a parameter: how many updates, and arrays
         for group in given if given and isinstance(given[0], Mapping) else [{"params": given}]:
             self.add_param_group(group)
 
@@ -68,19 +66,18 @@ class Optimizer:
         """Let a group join, ``{"params": tensors, option: value, …}``; its first update is at the scheduled rate."""
         found = {**self.defaults, **self._options(group), "params": list(group.get("params", ()))}
         if self.schedule is not None:
-            found["initial_lr"] = found["lr"]
-            found["lr"] *= self.schedule
-        members = [*self._members(), *found["params"]]
+            found.update(initial_lr=found["lr"], lr=found["lr"] * self.schedule)
+        members = [*self.state, *found["params"]]
         for i, p in enumerate(members):
             if not isinstance(p, Tensor):
                 raise TypeError(f"{self._name}: parameter {i} must be a Tensor, got {type(p).__name__}")
             if not p.is_leaf:
                 raise ValueError(f"{self._name}: parameter {i} (shape {p.shape}) is the result of an operation; only "
                                  "leaf tensors can be optimized")
-        if len(set(map(id, members))) < len(members) or not found["params"]:
+        if len(set(members)) < len(members) or not found["params"]:
             raise ValueError(f"{self._name}: a group has no parameters, or a parameter was given twice")
         self.param_groups.append(found)
-        self._state += [{"step": 0} for _ in found["params"]]
+        self.state.update({p: {"step": 0} for p in found["params"]})
 
     def _options(self, group: Mapping[str, Any]) -> dict[str, Any]:
         """The options of a group, in whatever way they were set, as numbers of Python; the errors of the class."""
@@ -88,17 +85,14 @@ class Optimizer:
         if unknown:
             raise ValueError(f"{self._name}: unknown option {', '.join(sorted(unknown))}; the options are "
                              f"{', '.join(self.defaults)}")
-        return {name: self._option(name, value) for name, value in group.items() if name != "params"}
-
-    def _option(self, name: str, value: Any) -> Any:
-        if name == "betas":
-            beta1, beta2 = (self._option("a beta", beta) for beta in value)
-            return beta1, beta2
-        return float(number(value, name, self._name, 0, BELOW_1 if name == "a beta" else LARGEST))
-
-    def _members(self) -> list[Tensor]:
-        """The parameters by position."""
-        return [p for group in self.param_groups for p in group["params"]]
+        found: dict[str, Any] = {}
+        for name, value in group.items():
+            if name == "betas":
+                beta1, beta2 = (float(number(beta, "a beta", self._name, 0, BELOW_1)) for beta in value)
+                found[name] = beta1, beta2
+            elif name != "params":
+                found[name] = float(number(value, name, self._name, 0, LARGEST))
+        return found
 
     # ------------------------------------------------------------------ what a subclass gives
 
@@ -117,24 +111,28 @@ class Optimizer:
         """
         raise NotImplementedError
 
+    def together(self, work: Sequence[Work]) -> Sequence[Work]:
+        """Update many arrays in one launch, as far as `minigrad.kernels.cuda` can; the rest of the work is returned."""
+        return work
+
     # ------------------------------------------------------------------ the step
 
     def zero_grad(self) -> None:
         """Set every gradient to None, so that the next backward starts afresh."""
-        for p in self._members():
+        for p in self.state:
             p.grad = None
 
     def step(self) -> None:
         """Update every parameter that has a gradient, in place. Others, and their state, stay as they are."""
         with span(f"{self._name}.step"):
-            work, states = list[Work](), enumerate(self._state)
+            work = list[Work]()
             for group in self.param_groups:
                 options, found = self._options(group), dict[Any, Sequence[Any]]()
                 names = self.state_names(options)
-                for p, (i, state) in zip(group["params"], states, strict=False):
+                for p in group["params"]:
                     if p.grad is None:
                         continue
-                    arrays = self._arrays(i, p, names)
+                    state, arrays = self.state[p], self._arrays(p, names)
                     step, kind = state["step"] + 1, arrays[1].dtype.char if is_host(arrays[1]) else ""
                     if (step, kind) not in found:
                         constants = self.constants(step, options)
@@ -145,37 +143,38 @@ class Optimizer:
             threads = min(parallel.thread_count(), sum(sizes) // WORTH_A_THREAD)
             parallel.run([partial(self._run, share) for share in parallel.shares(work, sizes, max(1, threads))])
 
-    def _arrays(self, i: int, p: Tensor, names: Sequence[str]) -> list[Array]:
+    def _arrays(self, p: Tensor, names: Sequence[str]) -> list[Array]:
         """The parameter as it is; its gradient and its state, made if there is none, in the dtype of the arithmetic.
 
         That of float16 is float32, for squares of gradients below 2e-4 would vanish.
         """
-        value, state = p.data, self._state[i]
-        shape, device, dtype = value.shape, value.device, FLOAT32 if value.dtype == FLOAT16 else value.dtype
-        arrays = {"gradient": p.grad.data}
-        for name in names:
-            arrays[name] = state[name] if name in state else np.zeros(shape, dtype)
-        for name, array in arrays.items():
-            if array.shape != shape:
-                raise ValueError(f"{self._name}: parameter {i} has shape {shape} and its {name} has {array.shape}; "
-                                 "make a new optimizer after changing the shape of a parameter")
-            if array.dtype != dtype or array.device != device:
-                arrays[name] = asarray_on(device_of(value), array, dtype)
-        gradient = arrays.pop("gradient")
-        state.update(arrays)
-        return [value, gradient, *arrays.values()]
+        value, state, found = p.data, self.state[p], []
+        dtype = FLOAT32 if value.dtype == FLOAT16 else value.dtype
+        for name in ("gradient", *names):
+            array = p.grad.data if name == "gradient" else state.get(name)
+            if array is None:
+                array = np.zeros(value.shape, dtype)
+            if array.shape != value.shape:
+                number = [id(q) for q in self.state].index(id(p))
+                raise ValueError(f"{self._name}: parameter {number} has shape {value.shape} and its {name} has "
+                                 f"{array.shape}; make a new optimizer after changing the shape of a parameter")
+            if array.dtype != dtype or array.device != value.device:
+                array = asarray_on(device_of(value), array, dtype)
+            found.append(array)
+        state.update(zip(names, found[1:], strict=True))
+        return [value, *found]
 
     def _run(self, work: Sequence[Work]) -> None:
         """Update block by block; in a copy, where memory is not flat, or not in the dtype of the arithmetic."""
-        for constants, state, (value, gradient, *arrays) in self.together(work) if self.together else work:
+        for constants, state, (value, gradient, *arrays) in self.together(work):
             with on_device_of(value):
                 p = value.astype(gradient.dtype, order="C", copy=False)
                 if p.ndim and (p.size <= BLOCK or not is_host(p)):
                     self.update(constants, p, gradient, *arrays)
                 else:  # never with 0 dimensions, of which NumPy's arithmetic makes numbers
-                    flat = [array.reshape(-1) for array in (p, gradient, *arrays)]
                     for start in range(0, p.size, BLOCK):
-                        self.update(constants, *[array[start:start + BLOCK] for array in flat])
+                        self.update(constants, *[array.reshape(-1)[start:start + BLOCK]
+                                                 for array in (p, gradient, *arrays)])
                 if p is not value:
                     value[...] = p
             state["step"] += 1
@@ -191,11 +190,10 @@ class Optimizer:
             no state. The arrays fit a safetensors file and the rest fits JSON.
         """
         state = {i: {name: value if name == "step" else to_numpy(value).copy() for name, value in entry.items()}
-                 for i, entry in enumerate(self._state) if entry["step"]}
-        positions = iter(range(len(self._state)))
+                 for i, entry in enumerate(self.state.values()) if entry["step"]}
+        positions = {p: i for i, p in enumerate(self.state)}
         return {"state": state, "param_groups": [
-            {"params": [next(positions) for _ in group["params"]], **self._options(group)}
-            for group in self.param_groups]}
+            {"params": [positions[p] for p in group["params"]], **self._options(group)} for group in self.param_groups]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned; ValueError, and nothing changed, if it does not fit.
@@ -203,29 +201,23 @@ class Optimizer:
         Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
         """
         try:
-            groups, places = [], list[Any]()
+            groups, places, state = [], dict[int, Any](), dict[Tensor, dict[str, Any]]()
             for own, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
-                if len(own["params"]) != len(saved["params"]):
-                    raise ValueError("its groups have other numbers of parameters")
                 groups.append({**own, **self._options(saved)})
-                places += [(p, self.state_names(groups[-1])) for p in own["params"]]
-            known = dict(enumerate(places))
-            state = {int(key): _checked_entry(f"of parameter {key}", entry, *known[int(key)])
-                     for key, entry in state_dict["state"].items()}
+                names = self.state_names(groups[-1])
+                places.update({i: (p, names) for i, p in zip(saved["params"], own["params"], strict=True)})
+            for key, entry in state_dict["state"].items():
+                p, names = places[int(key)]
+                step = np.asarray(entry["step"]).item()
+                state[p] = {"step": whole_number(step, f"step of parameter {key}", "the state", 0)}
+                for name in names:
+                    array = state[p][name] = np.array(entry[name], order="C")
+                    if array.shape != p.shape or array.dtype.kind not in "iuf":
+                        raise ValueError(f"{name} of parameter {key} must be floating, of shape {p.shape}, got "
+                                         f"{array.dtype} {array.shape}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {error}") from error
+            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer, with its groups and their "
+                             f"numbers of parameters: {error}") from error
         for own, group in zip(self.param_groups, groups, strict=True):
             own.update(group)
-        self._state = [state.get(i, {"step": 0}) for i in known]
-
-
-def _checked_entry(whose: str, entry: Mapping[str, Any], p: Tensor, names: Sequence[str]) -> dict[str, Any]:
-    """The saved state of one parameter: its number of updates, and copies of its arrays."""
-    arrays = {name: np.array(entry[name], order="C") for name in names}
-    for name, array in arrays.items():
-        if array.shape != p.shape or array.dtype.kind not in "iuf":
-            raise ValueError(f"{name} {whose} must be floating, of shape {p.shape}, got {array.dtype} {array.shape}")
-    step = number(entry["step"], f"step {whose}", "the state", 0, LARGEST)
-    if step % 1:
-        raise ValueError(f"step {whose} must be a number of updates, got {step}")
-    return {**arrays, "step": int(step)}
+        self.state = {p: state.get(p, {"step": 0}) for p in self.state}

@@ -70,23 +70,27 @@ class MultiHeadAttention(nn.Module):
             ValueError: a cache, where weights are asked for.
         """
         dropout = self.p if self.training else 0.0
-
-        def made() -> tuple[Tensor, Tensor]:  # (B, S, D)
-            return self.key(tap("key_input", key)), self.value(tap("value_input", value))
-
-        if cache is not None and return_weights:
-            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
-        if cache is not None:  # of raw arrays, since there is no gradient
-            queries = split_heads(self.query(tap("query_input", query)).data, self.num_heads)
-            context = cache.attend(queries, lambda: [split_heads(x.data, self.num_heads) for x in made()], mask,
-                                   dropout_p=dropout)
-            return tap("output", self.output(context))
-        keys, values = made()
+        if cache is not None:
+            return self._attend_to(cache, query, key, value, mask, return_weights, dropout)
+        keys, values = self.key(tap("key_input", key)), self.value(tap("value_input", value))  # (B, S, D)
         found = F.multi_head_attention(self.query(tap("query_input", query)), keys, values, self.num_heads, mask,
                                        dropout, return_weights=return_weights)
         if return_weights:
             return tap("output", self.output(found[0])), found[1]
         return tap("output", self.output(found))  # (B, T, D)
+
+    def _attend_to(self, cache: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, return_weights: bool,
+                   dropout: float) -> Tensor:
+        """`forward` with a cache, which makes keys and values when it needs them; of raw arrays, without a gradient."""
+        if return_weights:
+            raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
+
+        def made() -> list[Any]:  # (B, H, S, D/H)
+            projected = self.key(tap("key_input", key)), self.value(tap("value_input", value))
+            return [split_heads(x.data, self.num_heads) for x in projected]
+
+        queries = split_heads(self.query(tap("query_input", query)).data, self.num_heads)
+        return tap("output", self.output(cache.attend(queries, made, mask, dropout_p=dropout)))
 
     def split_heads(self, x: Tensor) -> Tensor:
         """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""

@@ -59,5 +59,5 @@ def scale(arrays: Sequence[Any], factor: Any) -> None:
     launch_many("scale", [[array] for array in arrays], factor)
 
 
-Adam.together = adam
+Adam.together = adam  # type: ignore[method-assign, assignment]
 clip.faster = lambda arrays: (norm, scale) if together(arrays) else None
