@@ -15,9 +15,11 @@ from transformer.cli.command import (
     FLAG,
     NAME,
     OUTPUT,
+    RUN,
+    SOURCE,
     STDOUT,
+    TARGET,
     Command,
-    folder_argument,
     mistakes,
     options,
 )
@@ -33,24 +35,22 @@ PAGE = Path("explain.html")
 SURE = 0.1  # a loss per token, in nats, at which the model gives its own translation 90 % a token
 
 
-@click.command(cls=Command)
-@folder_argument
-@click.argument("source")
-@click.argument("target", required=False)
-@options("Output",
-         ("--html", OUTPUT,
-          "Write a page for a browser; - is the standard output.  [default: explain.html, unless --text is given]"),
-         ("--text", FLAG, "Write to the terminal."))
-@options("What to show",
-         ("--attention", NAME,
-          "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
-         ("--also", {"multiple": True},
-          "Another source in the same batch, with the model's own translation as its target; may be repeated."),
-         ("--head", COUNT, "For --text: the head, counted from 1.  [default: 1]"),
-         ("--step", NAME, "For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]"),
-         ("--story stories", {"multiple": True, "type": FILE},
-          "For --html: a story of your own (docs/stories.md), with which the page opens; may be repeated."))
-@options("Machine", CHECKPOINT, DEVICE)
+@click.command(cls=Command, params=[
+    RUN, SOURCE, TARGET,
+    *options("Output",
+             ("--html", OUTPUT,
+              "Write a page for a browser; - is the standard output.  [default: explain.html, unless --text is given]"),
+             ("--text", FLAG, "Write to the terminal.")),
+    *options("What to show",
+             ("--attention", NAME,
+              "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
+             ("--also", {"multiple": True},
+              "Another source in the same batch, with the model's own translation as its target; may be repeated."),
+             ("--head", COUNT, "For --text: the head, counted from 1.  [default: 1]"),
+             ("--step", NAME, "For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]"),
+             ("--story stories", {"multiple": True, "type": FILE},
+              "For --html: a story of your own (docs/stories.md), with which the page opens; may be repeated.")),
+    CHECKPOINT, DEVICE])
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, attention: str | None,
             also: tuple[str, ...], head: int | None, step: str | None,
             stories: tuple[str, ...], checkpoint: str, device: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from transformer.cli.command import Command, decoding_options, folder_argument, mistakes, options
+from transformer.cli.command import DECODING, RUN, Command, mistakes, options
 from transformer.cli.streams import standard_input
 from transformer.cli.unknown import LineNotes, lacking
 from transformer.data.parallel_text import DataError
@@ -21,10 +21,8 @@ BLANKS = dict.fromkeys(map(ord, "\r\n"), " ")  # a translation is one line
 LONGEST_LINE = 2**24  # bytes: more than the longest sentence of any model, so that an input without an end is refused
 
 
-@click.command(cls=Command)
-@folder_argument
-@options("Decoding", ("--prefix", {}, "What every translation begins with.", ""))
-@decoding_options
+@click.command(cls=Command, params=[
+    RUN, *options("Decoding", ("--prefix", {}, "What every translation begins with.", "")), *DECODING])
 def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks: Alone, threads: int | None,
               **options: Any) -> None:
     """Translate standard input, line by line, with the model in DIR.
