@@ -10,7 +10,7 @@ import click
 
 from transformer.cli import sources
 from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, mistakes, options
-from transformer.cli.unknown import tell_unknown_of_all
+from transformer.cli.unknown import Notes
 from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone
@@ -70,7 +70,10 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
         raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
                                "it on")
     lines, references = zip(*pairs, strict=True)
-    tell_unknown_of_all(lines, translator.source_tokenizer)
+    notes = Notes()
+    for number, line in enumerate(lines, start=1):
+        notes.unknown(f"source {number}", line, translator.source_tokenizer)
+    notes.close()
     with mistakes(), decoding_threads(model.config, threads, model.device):
         result = translator.evaluate(lines, references, ranks=ranks, **options)
     outputs = result.pop("outputs")

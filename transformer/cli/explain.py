@@ -23,7 +23,7 @@ from transformer.cli.command import (
     mistakes,
     options,
 )
-from transformer.cli.unknown import tell_unknown
+from transformer.cli.unknown import Notes
 from transformer.explore.page import is_page
 from transformer.explore.stories import read_story
 from transformer.explore.translation import explain as explain_translation
@@ -73,8 +73,10 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         raise click.UsageError("--text and --html - would both write to the standard output; name a file for the page")
     told = [read_story(path) for path in stories]
     translator = Translator.load(folder, device, checkpoint)
-    tell_unknown(translator, {"SOURCE": source, "TARGET": target} | {
-        f"--also {number}": other for number, other in enumerate(also, start=1)})
+    notes = Notes()
+    notes.unknown("TARGET", target, translator.target_tokenizer)
+    for number, read in enumerate([source, *also]):
+        notes.unknown(f"--also {number}" if number else "SOURCE", read, translator.source_tokenizer)
     with mistakes():
         explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)])
         if text:
