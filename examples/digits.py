@@ -16,7 +16,7 @@ import minigrad as mg
 from minigrad import Tensor, nn, no_grad, optim
 from minigrad import functional as F
 
-from transformer.cli.command import Command, device_option
+from transformer.cli.command import DEVICE, Command
 from transformer.model.layers import EncoderLayer
 
 PATCH, STRIDE, PADDING = 4, 2, 1  # pixels; the patches overlap
@@ -63,10 +63,9 @@ def shifted(images: np.ndarray, generator: np.random.Generator) -> np.ndarray:
     return np.roll(images, tuple(generator.integers(-1, 2, 2)), axis=(2, 3))
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, params=[DEVICE])
 @click.option("--epochs", default=50, show_default=True, help="Passes over the 1,437 images of the training.")
 @click.option("--seed", default=0, show_default=True, help="Of the split, the weights and the batches.")
-@device_option
 def main(epochs: int, seed: int, device: str) -> None:
     """Train on four fifths of the images, then read the others."""
     mg.manual_seed(seed)

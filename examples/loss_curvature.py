@@ -12,7 +12,7 @@ import click
 from minigrad import Tensor, func, random
 from minigrad import functional as F
 
-from transformer.cli.command import Command, device_option
+from transformer.cli.command import DEVICE, Command
 from transformer.data import collate, encode_pairs, get_task
 from transformer.translator import Translator
 
@@ -22,10 +22,9 @@ def dot(x: dict[str, Tensor], y: dict[str, Tensor]) -> float:
     return sum(float((x[name] * y[name]).sum()) for name in x)
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, params=[DEVICE])
 @click.option("--out", default="runs/copy", show_default=True, help="The run of train_copy.py.")
 @click.option("--iterations", default=60, show_default=True, help="Hessian-vector products at most.")
-@device_option
 def main(out: str, iterations: int, device: str) -> None:
     """Find the direction in which the loss of the copy model curves most; check it by finite differences."""
     translator = Translator.load(out, device)

@@ -13,7 +13,7 @@ import minigrad
 from minigrad import nn, no_grad, optim
 
 from transformer import LanguageModel, stream
-from transformer.cli.command import COUNT, NOT_NEGATIVE, Command, device_option
+from transformer.cli.command import COUNT, DEVICE, Command
 from transformer.data import DataError
 from transformer.data.tokenizer import CharacterTokenizer
 from transformer.data.vocabulary import SPECIALS
@@ -22,14 +22,13 @@ DOCS = Path(__file__).parents[1] / "docs"
 BIT = np.log(2)  # in nats
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, params=[DEVICE])
 @click.argument("file", required=False, type=Path)
 @click.option("--steps", type=COUNT, default=1000, show_default=True, help="Updates of the parameters.")
 @click.option("--length", type=click.IntRange(2), default=64, show_default=True, help="Characters that it looks back.")
 @click.option("--batch-size", type=COUNT, default=16, show_default=True, help="Passages of each update.")
 @click.option("--prompt", default="The ", show_default=True, help="How the sample begins.")
-@click.option("--seed", type=NOT_NEGATIVE, default=1, show_default=True)
-@device_option
+@click.option("--seed", default=1, show_default=True)
 def main(file: Path | None, steps: int, length: int, batch_size: int, prompt: str, seed: int, device: str) -> None:
     """Train on nine tenths of the text, tell the loss on the last tenth in bits for each character, and write."""
     text = read(sorted(DOCS.glob("*.md")) if file is None else [file])

@@ -5,17 +5,16 @@
 
 import click
 
-from transformer.cli.command import Command, device_option
+from transformer.cli.command import DEVICE, Command
 from transformer.data import build_tokenizers, get_task
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, model_config, training_options
 from transformer.training.run_folder import is_run
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, params=[DEVICE])
 @click.option("--out", default="runs/copy", show_default=True, help="Where the model goes; what is there goes on.")
 @click.option("--steps", default=RECIPES["copy"]["steps"], show_default=True, help="Updates of the parameters.")
-@device_option
 def main(out: str, steps: int, device: str) -> None:
     """Train on 50,000 random strings of the letters a to j, then repeat 1,000 that were never seen."""
     recipe = RECIPES["copy"] | {"steps": steps}  # sizes of the model and of the training that suit the task

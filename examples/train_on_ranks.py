@@ -13,15 +13,14 @@ import minigrad
 from minigrad.optim import AdamW, CosineLR, clip_grad_norm_
 
 from transformer import Transformer, TransformerConfig
-from transformer.cli.command import device_option
+from transformer.cli.command import DEVICE
 from transformer.data import batches_by_length, build_tokenizers, collate, encode_pairs, get_task
 from transformer.training import DistributedGradients
 from transformer.translator import Translator
 
 
-@click.command()
+@click.command(params=[DEVICE])
 @click.option("--steps", default=600, show_default=True, help="Updates of the parameters.")
-@device_option
 def main(steps: int, device: str) -> None:
     """Train on 50,000 random strings of the letters a to j, then repeat 200 that were never seen."""
     pairs = get_task("copy").pairs("train", 50_000, seed=1)  # [("c a b", "c a b"), …]

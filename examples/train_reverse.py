@@ -6,17 +6,16 @@
 import click
 
 from transformer import TransformerConfig
-from transformer.cli.command import Command, device_option
+from transformer.cli.command import DEVICE, Command
 from transformer.data import build_tokenizers, get_task
 from transformer.training.loop import train
 from transformer.training.options import TrainingOptions
 from transformer.training.run_folder import is_run
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, params=[DEVICE])
 @click.option("--out", default="runs/reverse", show_default=True, help="Where the model goes; what is there goes on.")
 @click.option("--steps", default=2500, show_default=True, help="Updates of the parameters.")
-@device_option
 def main(out: str, steps: int, device: str) -> None:
     """Train on random strings of the letters a to z, then reverse 1,000 that were never seen."""
     task = get_task("reverse")

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import click
 
-from transformer.cli.command import Command, device_option
+from transformer.cli.command import DEVICE, Command
 from transformer.data import read_parallel
 from transformer.training.loop import train
 from transformer.training.plan import plan_text
 from transformer.training.run_folder import is_run
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, params=[DEVICE])
 @click.argument("files", nargs=4, metavar="SRC TGT VALID_SRC VALID_TGT", type=Path)
 @click.option("--minutes", default=10.0, show_default=True, help="How long to train.")
 @click.option("--out", default="runs/text", show_default=True, help="Where the model goes; what is there goes on.")
-@device_option
 def main(files: tuple[Path, ...], minutes: float, out: str, device: str) -> None:
     """Train on parallel text, then translate the validation text with beam search and score it with BLEU."""
     train_pairs, valid_pairs = read_parallel(*files[:2]), read_parallel(*files[2:])

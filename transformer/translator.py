@@ -203,16 +203,13 @@ class Translator:
 
     def _prefixes(self, prefix: str | Sequence[str], count: int) -> list[list[int]]:
         """The tokens of the prefix of each of `count` lines."""
-        texts = [prefix] if isinstance(prefix, str) else _texts(prefix, "translate: prefix")
-        for text in texts:
+        texts = [prefix] * count if isinstance(prefix, str) else _texts(prefix, "translate: prefix")
+        if len(texts) != count:
+            raise ValueError(f"translate: {count} lines, {len(texts)} prefixes; there must be one for each")
+        for text in {*texts}:
             if unknown := self.target_tokenizer.unknown(text):
                 raise DecodingError(f"translate: the target's vocabulary lacks {unknown[0]!r} of the prefix {text!r}")
-        encoded = [self.target_tokenizer.encode(text) for text in texts]
-        if isinstance(prefix, str):
-            return encoded * count
-        if len(encoded) != count:
-            raise ValueError(f"translate: {count} lines, {len(encoded)} prefixes; there must be one for each")
-        return encoded
+        return [self.target_tokenizer.encode(text) for text in texts]
 
     @property
     def _room(self) -> int:

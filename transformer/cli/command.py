@@ -7,11 +7,11 @@ import shlex
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import click
 
@@ -24,7 +24,6 @@ from transformer.training.messages import shortened
 from transformer.training.options import MOST_THREADS
 from transformer.translator import ALPHA
 
-F = TypeVar("F", bound=Callable[..., Any])
 # What helps where memory runs out, by a parameter that the command has.
 REMEDIES = {"batch_tokens": "begin anew with a lower --batch-tokens or a smaller model",
             "batch_size": "lower --batch-size or --beam, or take a smaller model",
@@ -105,9 +104,10 @@ class Command(_OneLine):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""
-        for section, parameters in groupby(self.get_params(ctx), lambda p: getattr(p, "section", "Other")):
+        parameters = [p for p in self.get_params(ctx) if isinstance(p, click.Option)]
+        for section, own in groupby(parameters, lambda p: getattr(p, "section", "Other")):
             with formatter.section(section):
-                formatter.write_dl([record for p in parameters if (record := p.get_help_record(ctx))])
+                formatter.write_dl([record for p in own if (record := p.get_help_record(ctx))])
 
 
 @contextmanager
@@ -123,39 +123,27 @@ def mistakes() -> Iterator[None]:
 
 
 class Option(click.Option):
-    """An option in a section of the help, which shows its default."""
+    """An option in a section of the help, which shows its default.
 
-    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.section, self.show_default = section, True
-
-
-def options(section: str, *rows: tuple[Any, ...]) -> Callable[[F], F]:
-    """Give a command the options of a section: ``@options("Data", ("--count", COUNT, "How many.", 1000))``.
-
-    A row has the names of an option; one of click's types, a tuple of choices, or attributes of `click.Option`; the
-    help; and the default, unless that is None.
+    Args:
+        section: its heading.
+        names: as on the command line, with a blank between two.
+        kind: a type, a tuple of choices, or attributes of `click.Option`.
+        text: the help.
+        default: the value where the option is not given.
     """
-    def decorate(command: F) -> F:
-        for names, kind, text, *default in reversed(rows):
-            kind = click.Choice(kind) if isinstance(kind, tuple) else kind
-            attributes = kind if isinstance(kind, dict) else {"type": kind}
-            command = click.option(*names.split(), cls=Option, section=section, help=text, **attributes,
-                                   **dict(zip(["default"], default, strict=False)))(command)
-        return command
-    return decorate
+
+    def __init__(self, section: str, names: str, kind: Any, text: str, default: Any = None) -> None:
+        kind = click.Choice(kind) if isinstance(kind, tuple) else kind
+        attributes = kind if isinstance(kind, dict) else {"type": kind}
+        attributes = attributes if default is None else attributes | {"default": default}
+        super().__init__(names.split(), help=text, show_default=True, **attributes)
+        self.section = section
 
 
-class Count(click.IntRange):
-    """A whole number within bounds: N in the help."""
-
-    name = "n"
-
-
-class Number(click.FloatRange):
-    """A number within bounds: X in the help."""
-
-    name = "x"
+def options(section: str, *rows: tuple[Any, ...]) -> list[click.Parameter]:
+    """The options of a section, of which a row each has what follows the section in an `Option`."""
+    return [Option(section, *row) for row in rows]
 
 
 def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
@@ -172,38 +160,32 @@ def _usable(context: click.Context, parameter: click.Parameter, device: str) -> 
         return parse_device(device)
 
 
-COUNT, NOT_NEGATIVE = Count(1), Count(0)
-HELD, BEAM, THREADS = Count(1, 10**7), Count(1, 10**4), Count(1, MOST_THREADS)  # pairs in memory; hypotheses
+COUNT, HELD = click.IntRange(1), click.IntRange(1, 10**7)  # of pairs in memory
 FILE = click.Path(dir_okay=False)
 FOLDER: dict[str, Any] = {"metavar": "DIR", "type": click.Path(path_type=Path)}
 FLAG, NAME, STDOUT = {"is_flag": True}, {"metavar": "NAME"}, Path("-")
 OUTPUT = {"type": click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path), "callback": _writable}
-DEVICE = ("--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable},
-          "Where to compute; cuda:1 is the second GPU.", "cpu")
-CHECKPOINT = ("--checkpoint", {"metavar": "best|latest|NAME"},
-              "Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.",
-              "best")
-OF_THREADS = ("--threads", THREADS, "Threads that compute.  [default: all cores, at most 8; 1 for small models]")
-
-folder_argument = click.argument("folder", **FOLDER)
-
-
-def decoding_options(command: F) -> F:
-    """The options of the commands that decode: beam, batch_size, alpha, max_length, those of `Controls`, the machine's.
-    """
-    return options(
-        "Decoding",
-        ("--beam", BEAM, "Beam size: hypotheses that the search keeps open; 1 is greedy decoding.", 1),
-        ("--batch-size", COUNT, "Sentences decoded together.", 64),
-        ("--alpha", Number(0),
-         f"A log-probability is divided by ((5 + n) / 6)^alpha, n the length.  [default: the training's, or {ALPHA}]"),
-        ("--max-length", COUNT, "The most tokens of a translation.  [default: twice the source's plus 10]"),
-        ("--min-length", NOT_NEGATIVE, "The fewest tokens of a translation.", 0),
-        ("--repetition-penalty", Number(0, min_open=True),
-         "Above 1, tokens that a translation has already become less probable.", 1.0),
-        ("--no-repeat-ngram-size", NOT_NEGATIVE,
-         "No N tokens follow one another twice in a translation; 0: they may.", 0),
-    )(options("Machine", CHECKPOINT, DEVICE, OF_THREADS)(command))
+DEVICE = Option("Machine", "--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable},
+                "Where to compute; cuda:1 is the second GPU.", "cpu")
+CHECKPOINT = Option(
+    "Machine", "--checkpoint", {"metavar": "best|latest|NAME"},
+    "Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.", "best")
+OF_THREADS = Option("Machine", "--threads", click.IntRange(1, MOST_THREADS),
+                    "Threads that compute.  [default: all cores, at most 8; 1 for small models]")
+RUN, SOURCE = click.Argument(["folder"], **FOLDER), click.Argument(["source"])
+TARGET = click.Argument(["target"], required=False)
+# Of the commands that decode: beam, batch_size, alpha, max_length, those of `Controls`, the machine's.
+DECODING = [*options(
+    "Decoding",
+    ("--beam", click.IntRange(1, 10**4), "Beam size: hypotheses that the search keeps open; 1 is greedy decoding.", 1),
+    ("--batch-size", COUNT, "Sentences decoded together.", 64),
+    ("--alpha", float,
+     f"A log-probability is divided by ((5 + n) / 6)^alpha, n the length.  [default: the training's, or {ALPHA}]"),
+    ("--max-length", int, "The most tokens of a translation.  [default: twice the source's plus 10]"),
+    ("--min-length", int, "The fewest tokens of a translation.", 0),
+    ("--repetition-penalty", float, "Above 1, tokens that a translation has already become less probable.", 1.0),
+    ("--no-repeat-ngram-size", int, "No N tokens follow one another twice in a translation; 0: they may.", 0),
+), CHECKPOINT, DEVICE, OF_THREADS]
 
 
 # --------------------------------------------------------------------------- command lines in messages

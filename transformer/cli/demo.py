@@ -10,7 +10,7 @@ import click
 
 from minigrad import no_grad
 
-from transformer.cli.command import COUNT, DEVICE, FOLDER, options, quoted
+from transformer.cli.command import DEVICE, FOLDER, options, quoted
 from transformer.cli.train import Training
 from transformer.cli.train import train as train_command
 from transformer.data import BOS, EOS, get_task
@@ -26,9 +26,9 @@ from transformer.translator import Translator
 PICTURED, ASKED = "le 1er septembre 2021", "2021-08-01"  # not its month: what is right sends hardly any gradient back
 
 
-@click.command(cls=Training)
-@options("Run", ("--out", FOLDER, "Where the model and the pictures go; what is there goes on.", "runs/demo"),
-         ("--steps", COUNT, "Updates of the parameters.", RECIPES["dates"]["steps"]), DEVICE)
+@click.command(cls=Training, params=[*options(
+    "Run", ("--out", FOLDER, "Where the model and the pictures go; what is there goes on.", "runs/demo"),
+    ("--steps", int, "Updates of the parameters.", RECIPES["dates"]["steps"])), DEVICE])
 @click.pass_context
 def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
     """Train on human-written dates → ISO 8601, then read 1,000 that were never seen, and draw where the model looks.

@@ -9,17 +9,8 @@ from typing import Any
 import click
 
 from transformer.cli import sources
-from transformer.cli.command import (
-    FILE,
-    HELD,
-    OUTPUT,
-    Command,
-    decoding_options,
-    folder_argument,
-    mistakes,
-    options,
-)
-from transformer.cli.unknown import tell_unknown_of_all
+from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, mistakes, options
+from transformer.cli.unknown import Notes
 from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone
@@ -33,18 +24,18 @@ from transformer.translator import Translator, chosen_alpha
 BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")
 
 
-@click.command(cls=Command)
-@folder_argument
-@options("Data",
-         ("--source", FILE, "UTF-8 text, one sentence a line."),
-         ("--target", FILE, "The reference translations, line for line."),
-         ("--count", HELD, "Without files: the number of unseen examples of the model's own task.", 1000))
-@decoding_options
-@options("Output",
-         ("--bleu-tokenize", BLEU_TOKENIZERS,
-          "How sacrebleu splits the texts for BLEU.  [default: what suits the tokens and the references]"),
-         ("--output", OUTPUT,
-          "Write a table: source, reference, output and chrF (without sacrebleu, exact match) of each sentence."))
+@click.command(cls=Command, params=[
+    RUN,
+    *options("Data",
+             ("--source", FILE, "UTF-8 text, one sentence a line."),
+             ("--target", FILE, "The reference translations, line for line."),
+             ("--count", HELD, "Without files: the number of unseen examples of the model's own task.", 1000)),
+    *DECODING,
+    *options("Output",
+             ("--bleu-tokenize", BLEU_TOKENIZERS,
+              "How sacrebleu splits the texts for BLEU.  [default: what suits the tokens and the references]"),
+             ("--output", OUTPUT,
+              "Write a table: source, reference, output and chrF (without sacrebleu, exact match) of a sentence."))])
 def evaluate(folder: Path, source: str | None, target: str | None, count: int, checkpoint: str, device: str,
              ranks: Alone, threads: int | None, output: Path | None, **options: Any) -> None:
     """Evaluate the model in DIR on parallel files, or on unseen examples of its own task.
@@ -79,7 +70,10 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
         raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
                                "it on")
     lines, references = zip(*pairs, strict=True)
-    tell_unknown_of_all(lines, translator.source_tokenizer)
+    notes = Notes()
+    for number, line in enumerate(lines, start=1):
+        notes.unknown(f"source {number}", line, translator.source_tokenizer)
+    notes.close()
     with mistakes(), decoding_threads(model.config, threads, model.device):
         result = translator.evaluate(lines, references, ranks=ranks, **options)
     outputs = result.pop("outputs")

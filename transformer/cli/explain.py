@@ -15,14 +15,15 @@ from transformer.cli.command import (
     FLAG,
     NAME,
     OUTPUT,
+    RUN,
+    SOURCE,
     STDOUT,
+    TARGET,
     Command,
-    Number,
-    folder_argument,
     mistakes,
     options,
 )
-from transformer.cli.unknown import tell_unknown
+from transformer.cli.unknown import Notes
 from transformer.explore.live import LIMIT
 from transformer.explore.page import is_page
 from transformer.explore.stories import read_story
@@ -35,26 +36,22 @@ PAGE = Path("explain.html")
 SURE = 0.1  # a loss per token, in nats, at which the model gives its own translation 90 % a token
 
 
-@click.command(cls=Command)
-@folder_argument
-@click.argument("source")
-@click.argument("target", required=False)
-@options("Output",
-         ("--html", OUTPUT,
-          "Write a page for a browser; - is the standard output.  [default: explain.html, unless --text is given]"),
-         ("--text", FLAG, "Write to the terminal."),
-         ("--limit", {"type": Number(0, min_open=True), "default": LIMIT},
-          "The MB that a page may have."))
-@options("What to show",
-         ("--attention", NAME,
-          "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
-         ("--also", {"multiple": True},
-          "Another source in the same batch, with the model's own translation as its target; may be repeated."),
-         ("--head", COUNT, "For --text: the head, counted from 1.  [default: 1]"),
-         ("--step", NAME, "For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]"),
-         ("--story stories", {"multiple": True, "type": FILE},
-          "For --html: a story of your own (docs/stories.md), with which the page opens; may be repeated."))
-@options("Machine", CHECKPOINT, DEVICE)
+@click.command(cls=Command, params=[
+    RUN, SOURCE, TARGET,
+    *options("Output",
+             ("--html", OUTPUT,
+              "Write a page for a browser; - is the standard output.  [default: explain.html, unless --text is given]"),
+             ("--text", FLAG, "Write to the terminal.")),
+    *options("What to show",
+             ("--attention", NAME,
+              "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
+             ("--also", {"multiple": True},
+              "Another source in the same batch, with the model's own translation as its target; may be repeated."),
+             ("--head", COUNT, "For --text: the head, counted from 1.  [default: 1]"),
+             ("--step", NAME, "For --text: one matrix, such as A, dS or dWQ.  [default: a table of all]"),
+             ("--story stories", {"multiple": True, "type": FILE},
+              "For --html: a story of your own (docs/stories.md), with which the page opens; may be repeated.")),
+    CHECKPOINT, DEVICE])
 def explain(folder: Path, source: str, target: str | None, html: Path | None, text: bool, limit: float,
             attention: str | None, also: tuple[str, ...], head: int | None, step: str | None,
             stories: tuple[str, ...], checkpoint: str, device: str) -> None:
@@ -77,8 +74,10 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
         raise click.UsageError("--text and --html - would both write to the standard output; name a file for the page")
     told = [read_story(path) for path in stories]
     translator = Translator.load(folder, device, checkpoint)
-    tell_unknown(translator, {"SOURCE": source, "TARGET": target} | {
-        f"--also {number}": other for number, other in enumerate(also, start=1)})
+    notes = Notes()
+    notes.unknown("TARGET", target, translator.target_tokenizer)
+    for number, read in enumerate([source, *also]):
+        notes.unknown(f"--also {number}" if number else "SOURCE", read, translator.source_tokenizer)
     with mistakes():
         explanation = explain_translation(translator, [source, *also], [target, *[None] * len(also)], limit)
         if text:

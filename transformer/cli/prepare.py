@@ -82,6 +82,7 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(changed(RECIPES["text"], given))
+    training_options({"steps": 1} | given)  # their ranges
     text = sources.read(sources.files(given), given)
     of_rank = given.get("threads") or usable_threads(ranks.local_size) if device == "cpu" else A_GPU
     plan = plan_text(text.train, given, ranks.broadcast(ranks.size * of_rank))

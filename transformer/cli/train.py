@@ -11,20 +11,15 @@ import click
 
 from transformer.cli import prepare, sources
 from transformer.cli.command import (
-    COUNT,
     DEVICE,
     FILE,
     FLAG,
     FOLDER,
     HELD,
     NAME,
-    NOT_NEGATIVE,
     OF_THREADS,
     OUTPUT,
-    THREADS,
     Command,
-    Count,
-    Number,
     command_line,
     options,
     quoted,
@@ -44,9 +39,8 @@ from transformer.training.run_folder import check_free, check_new, is_run
 from transformer.training.signals import stopped_already, stopping_at_once
 from transformer.training.threads import shards_of, usable_threads
 
-POSITIVE, PROBABILITY = Number(0, min_open=True), Number(0, 1, max_open=True)
-TEXT = {"multiple": True, "metavar": "SRC TGT | TABLE"}
 EITHER = {"default": None}
+TEXT = {"multiple": True, "metavar": "SRC TGT | TABLE"}
 
 
 def notes() -> str:
@@ -102,73 +96,79 @@ def again() -> str:
     return command_line({"out": values["out"], "resume": True} if "resume" in values else values)
 
 
-@click.command(cls=Training, epilog=notes())
 # An option that is not given is None: its value comes from the task's recipe or, in a resumed run, from that run. It
 # has a second name where the attribute that it sets, of TransformerConfig or TrainingOptions, has another.
-@options(
-    "Data (one of --task and --train)",
-    ("--task", {"type": click.Choice([*TASKS]), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
-    ("--train", TEXT,
-     "Parallel text to train on: two files, or a table with tabs; UTF-8, perhaps in gzip. - is standard input."),
-    ("--valid", TEXT, "Parallel text to validate on; without it a tenth of the training text is held out."),
-    ("--tokens", ("words", "characters", "bpe"), "How text is cut into tokens; bpe: byte pairs."),
-    ("--source-tokenizer", FILE, "A tokenizer.json of Hugging Face that cuts the source instead."),
-    ("--target-tokenizer", FILE, "The same for the target."),
-    ("--vocab-size", Count(len(SPECIALS) + 1), "The most tokens of a vocabulary."),
-    ("--shared-vocab/--separate-vocab", EITHER, "One vocabulary and embedding for both sides, or two."),
-    ("--train-count", HELD, "Generated pairs to train on."),
-    ("--valid-count", HELD, "Generated pairs to validate on."))
-@options(
-    "Model",
-    ("--config preset", ("tiny", "small", "base"),
-     "A preset of sizes: tiny (2+2 layers, d_model 64), small (3+3, 256), base (6+6, 512: the paper's)."),
-    ("--d-model", COUNT, "Features of a token between the layers."),
-    ("--heads num_heads", COUNT, "Attention heads; they divide d_model."),
-    ("--layers", COUNT, "Layers of the encoder and of the decoder, each."),
-    ("--encoder-layers num_encoder_layers", COUNT, "Layers of the encoder."),
-    ("--decoder-layers num_decoder_layers", COUNT, "Layers of the decoder."),
-    ("--d-ff", COUNT, "Inner features of the feed-forward layers."),
-    ("--dropout", PROBABILITY, "Probability of dropping a feature or a weight."),
-    ("--norm", ("pre", "post"), "Normalise before each sublayer, or after it, as the paper does."),
-    ("--activation", ("relu", "gelu", "gelu_tanh", "silu"), "Activation of the feed-forward layers."),
-    ("--positions", ("sinusoidal", "learned"), "How positions are encoded."),
-    ("--max-length", COUNT, "The longest sentence, in tokens with end-of-sentence."),
-    ("--tie/--no-tie tie_output", EITHER, "Use the target embedding as the output projection."))
-@options(
-    "Training",
-    ("--steps", COUNT, "Updates to make."),
-    ("--epochs", COUNT, "Passes over the data to make."),
-    ("--minutes", POSITIVE, "End after this much training time."),
-    ("--batch-tokens", COUNT, "Size of a batch: sentences × the longest, in tokens."),
-    ("--accumulate", COUNT, "Gradient accumulation: batches for one update."),
-    ("--learning-rate", POSITIVE, "The highest learning rate."),
-    ("--warmup warmup_steps", NOT_NEGATIVE, "Updates until the highest rate."),
-    ("--schedule", SCHEDULES, "How the rate falls after warm-up; wsd: in the last fifth of the run."),
-    ("--label-smoothing", PROBABILITY, "Probability spread over all tokens."),
-    ("--clip clip_norm", Number(0), "Largest gradient norm; 0 does not clip."),
-    ("--weight-decay", Number(0), "Decoupled weight decay, as in AdamW."),
-    ("--adam-beta2", PROBABILITY, "Decay of Adam's second moment."),
-    ("--seed", NOT_NEGATIVE, "Seed of data, parameters, dropout."))
-@options(
-    "Validation and checkpoints",
-    ("--valid-every", COUNT, "Updates between validations; each saves a checkpoint."),
-    ("--valid-first", COUNT, "Updates until a first validation before those."),
-    ("--valid-sentences", COUNT, "Sentences to translate in each validation."),
-    ("--metric valid_metric", METRICS, "The metric that chooses the best model."),
-    ("--keep", COUNT, "Checkpoints to keep, beside the best."),
-    ("--average", COUNT, "At the end, average the last N checkpoints, and keep the average if it is better."))
-@options(
-    "Run",
-    ("--out", FOLDER | {"required": True}, "The folder for checkpoints, log.csv and history.png."),
-    ("--resume", FLAG, "Continue the run in DIR from its latest checkpoint."),
-    ("--resume-from", NAME,
-     "As --resume, from a checkpoint such as 00000400; later ones are removed once the run saves."),
-    ("--quiet", FLAG, "Show no progress bar."),
-    ("--profile", OUTPUT, "Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens."))
-@options(
-    "Machine", DEVICE, OF_THREADS,
-    ("--shards", THREADS,
-     "Parts of each batch, on whose number the updates depend.  [default: one for each thread of each rank]"))
+OPTIONS = [
+    *options(
+        "Data (one of --task and --train)",
+        ("--task", {"type": click.Choice([*TASKS]), "metavar": "NAME"}, f"A generated task: {', '.join(TASKS)}."),
+        ("--train", TEXT,
+         "Parallel text to train on: two files, or a table with tabs; UTF-8, perhaps in gzip. - is standard input."),
+        ("--valid", TEXT, "Parallel text to validate on; without it a tenth of the training text is held out."),
+        ("--tokens", ("words", "characters", "bpe"), "How text is cut into tokens; bpe: byte pairs."),
+        ("--source-tokenizer", FILE, "A tokenizer.json of Hugging Face that cuts the source instead."),
+        ("--target-tokenizer", FILE, "The same for the target."),
+        ("--vocab-size", click.IntRange(len(SPECIALS) + 1), "The most tokens of a vocabulary."),
+        ("--shared-vocab/--separate-vocab", EITHER, "One vocabulary and embedding for both sides, or two."),
+        ("--train-count", HELD, "Generated pairs to train on."),
+        ("--valid-count", HELD, "Generated pairs to validate on.")),
+    *options(
+        "Model",
+        ("--config preset", ("tiny", "small", "base"),
+         "A preset of sizes: tiny (2+2 layers, d_model 64), small (3+3, 256), base (6+6, 512: the paper's)."),
+        ("--d-model", int, "Features of a token between the layers."),
+        ("--heads num_heads", int, "Attention heads; they divide d_model."),
+        ("--layers", int, "Layers of the encoder and of the decoder, each."),
+        ("--encoder-layers num_encoder_layers", int, "Layers of the encoder."),
+        ("--decoder-layers num_decoder_layers", int, "Layers of the decoder."),
+        ("--d-ff", int, "Inner features of the feed-forward layers."),
+        ("--dropout", click.FloatRange(0, 1, max_open=True), "Probability of dropping a feature or a weight."),
+        ("--norm", ("pre", "post"), "Normalise before each sublayer, or after it, as the paper does."),
+        ("--activation", ("relu", "gelu", "gelu_tanh", "silu"), "Activation of the feed-forward layers."),
+        ("--positions", ("sinusoidal", "learned"), "How positions are encoded."),
+        ("--max-length", int, "The longest sentence, in tokens with end-of-sentence."),
+        ("--tie/--no-tie tie_output", EITHER, "Use the target embedding as the output projection.")),
+    *options(
+        "Training",
+        ("--steps", int, "Updates to make."),
+        ("--epochs", int, "Passes over the data to make."),
+        ("--minutes", float, "End after this much training time."),
+        ("--batch-tokens", int, "Size of a batch: sentences × the longest, in tokens."),
+        ("--accumulate", int, "Gradient accumulation: batches for one update."),
+        ("--learning-rate", float, "The highest learning rate."),
+        ("--warmup warmup_steps", int, "Updates until the highest rate."),
+        ("--schedule", SCHEDULES, "How the rate falls after warm-up; wsd: in the last fifth of the run."),
+        ("--label-smoothing", float, "Probability spread over all tokens."),
+        ("--clip clip_norm", float, "Largest gradient norm; 0 does not clip."),
+        ("--weight-decay", float, "Decoupled weight decay, as in AdamW."),
+        ("--adam-beta2", float, "Decay of Adam's second moment."),
+        ("--seed", int, "Seed of data, parameters, dropout.")),
+    *options(
+        "Validation and checkpoints",
+        ("--valid-every", int, "Updates between validations; each saves a checkpoint."),
+        ("--valid-first", int, "Updates until a first validation before those."),
+        ("--valid-sentences", int, "Sentences to translate in each validation."),
+        ("--metric valid_metric", METRICS, "The metric that chooses the best model."),
+        ("--keep", int, "Checkpoints to keep, beside the best."),
+        ("--average", int, "At the end, average the last N checkpoints, and keep the average if it is better.")),
+    *options(
+        "Run",
+        ("--out", FOLDER | {"required": True}, "The folder for checkpoints, log.csv and history.png."),
+        ("--resume", FLAG, "Continue the run in DIR from its latest checkpoint."),
+        ("--resume-from", NAME,
+         "As --resume, from a checkpoint such as 00000400; later ones are removed once the run saves."),
+        ("--quiet", FLAG, "Show no progress bar."),
+        ("--profile", OUTPUT,
+         "Measure some updates, operation by operation; write a trace that ui.perfetto.dev opens.")),
+    DEVICE,
+    OF_THREADS,
+    *options(
+        "Machine",
+        ("--shards", int,
+         "Parts of each batch, on whose number the updates depend.  [default: one for each thread of each rank]"))]
+
+
+@click.command(cls=Training, epilog=notes(), params=OPTIONS)
 def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
           profile: Path | None, device: str, ranks: Alone, **values: Any) -> None:
     """Train a Transformer. Ctrl-C, SIGTERM or SIGHUP stops it and saves a checkpoint.

@@ -9,9 +9,9 @@ from typing import Any, BinaryIO
 
 import click
 
-from transformer.cli.command import Command, decoding_options, folder_argument, mistakes, options
+from transformer.cli.command import DECODING, RUN, Command, mistakes, options
 from transformer.cli.streams import standard_input
-from transformer.cli.unknown import LineNotes, lacking
+from transformer.cli.unknown import Notes
 from transformer.data.parallel_text import DataError
 from transformer.distributed import Alone
 from transformer.training.threads import decoding_threads
@@ -21,10 +21,8 @@ BLANKS = dict.fromkeys(map(ord, "\r\n"), " ")  # a translation is one line
 LONGEST_LINE = 2**24  # bytes: more than the longest sentence of any model, so that an input without an end is refused
 
 
-@click.command(cls=Command)
-@folder_argument
-@options("Decoding", ("--prefix", {}, "What every translation begins with.", ""))
-@decoding_options
+@click.command(cls=Command, params=[
+    RUN, *options("Decoding", ("--prefix", {}, "What every translation begins with.", "")), *DECODING])
 def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks: Alone, threads: int | None,
               **options: Any) -> None:
     """Translate standard input, line by line, with the model in DIR.
@@ -40,17 +38,16 @@ def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks
     source, output = standard_input().buffer, sys.stdout.buffer
     translator = Translator.load(folder, device, checkpoint, ranks)
     terminal = ranks.broadcast(source.isatty())
-    positions, notes = translator.model.config.max_length, LineNotes()
+    positions, notes = translator.model.config.max_length, Notes()
 
     with mistakes(), decoding_threads(translator.model.config, threads, translator.model.device):
         batches = read_batches(source, 1 if terminal else batch_size * ranks.size, terminal)
         for first, lines in iter(lambda: ranks.first(lambda: next(batches, None)), None):  # rank 0 reads for all
             translations = translator.translate(lines, batch_size=batch_size, ranks=ranks, **options)
             for number, (line, [best]) in enumerate(zip(lines, translations, strict=True), start=first):
-                if unknown := lacking(line, translator.source_tokenizer):
-                    notes.tell(number, unknown)
+                notes.unknown(f"line {number}", line, translator.source_tokenizer)
                 if best.truncated:
-                    notes.tell(number, f"cut to the model's {positions:,} positions, before it is translated")
+                    notes.tell(f"line {number}", f"cut to the model's {positions:,} positions, before it is translated")
                 output.write(best.text.translate(BLANKS).encode() + b"\n")  # str.translate: line ends become blanks
             output.flush()
     notes.close()

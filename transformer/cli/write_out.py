@@ -11,8 +11,8 @@ import numpy as np
 
 from minigrad.inspect import program
 
-from transformer.cli.command import CHECKPOINT, OUTPUT, Command, folder_argument, mistakes, options
-from transformer.cli.unknown import tell_unknown
+from transformer.cli.command import CHECKPOINT, OUTPUT, RUN, SOURCE, TARGET, Command, mistakes, options
+from transformer.cli.unknown import Notes
 from transformer.data.batches import collate
 from transformer.explore.translation import double, examples_of
 from transformer.finite import overflow, unwarned
@@ -33,12 +33,9 @@ if __name__ == "__main__":
 """
 
 
-@click.command("write-out", cls=Command)
-@folder_argument
-@click.argument("source")
-@click.argument("target", required=False)
-@options("Output", ("--out", OUTPUT, "The program; the weights lie beside it, in a file that ends in .npz.", "step.py"))
-@options("Machine", CHECKPOINT)
+@click.command("write-out", cls=Command, params=[RUN, SOURCE, TARGET, *options(
+    "Output", ("--out", OUTPUT, "The program; the weights lie beside it, in a file that ends in .npz.", "step.py")),
+    CHECKPOINT])
 def write_out(folder: Path, source: str, target: str | None, out: Path, checkpoint: str) -> None:
     """Write the loss of a translation by the model in DIR, and its gradients, as a program that needs NumPy alone.
 
@@ -57,7 +54,9 @@ def write_out(folder: Path, source: str, target: str | None, out: Path, checkpoi
         raise click.UsageError(f"{out} or {arrays_file} is there already, and this command did not write it; name "
                                "another file: --out FILE")
     translator = Translator.load(folder, which=checkpoint)
-    tell_unknown(translator, {"SOURCE": source, "TARGET": target})
+    notes = Notes()
+    notes.unknown("SOURCE", source, translator.source_tokenizer)
+    notes.unknown("TARGET", target, translator.target_tokenizer)
     model, packed = double(translator.model), BytesIO()
     with mistakes(), suitable_products(model.config), unwarned():
         examples = examples_of(translator, [source], [target])

@@ -13,7 +13,7 @@ for each pair.
 """
 
 from transformer.data.batches import Batch, batches_by_length, collate, encode_pairs
-from transformer.data.parallel_text import DataError, ParallelText, hold_out, read_lines, read_parallel
+from transformer.data.parallel_text import DataError, ParallelText, hold_out, read_parallel
 from transformer.data.tasks import TASKS, Task, get_task
 from transformer.data.tokenizer import (
     BytePairTokenizer,
@@ -50,7 +50,6 @@ __all__ = [
     "get_task",
     "hold_out",
     "load_tokenizer",
-    "read_lines",
     "read_parallel",
     "tokenizer_from_json",
 ]

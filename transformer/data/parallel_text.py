@@ -35,8 +35,8 @@ class Pairs(Protocol):
     def __iter__(self) -> Iterator[Pair]: ...
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a UTF-8 file, plain or written by gzip, without their line endings; ``"-"`` is standard input.
+def lines_of(path: Path) -> Iterator[str]:
+    """Read the lines of a UTF-8 file, plain or written by gzip, without their line endings; ``"-"`` is standard input.
 
     A line ends with a line feed or with carriage return and line feed, and with nothing else: form feeds,
     vertical tabs and U+2028, at which ``str.splitlines`` would split, stay inside a sentence, so that lines of
@@ -46,11 +46,6 @@ def read_lines(path: Path) -> list[str]:
         DataError: the file cannot be read, is damaged, or is not UTF-8 (the message has the line).
         TypeError: `path` is no path.
     """
-    return [*_lines(path)]
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """The lines one by one, as `read_lines` gives them."""
     path, number = os.fspath(path), 0  # TypeError for a number, which would name an open file
     try:
         if path != "-" and stat.S_ISCHR(os.stat(path).st_mode):
@@ -92,9 +87,9 @@ class ParallelText:
         if not 1 <= len(paths) <= 2:
             raise TypeError(f"parallel text has two files, or one that is a table, not {len(paths)}")
         names = [_name(path) for path in paths]
-        if len(paths) == 2 and _same(*paths):
+        if len(paths) == 2 and (len({*names}) == 1 or (all(map(os.path.exists, paths)) and os.path.samefile(*paths))):
             raise DataError(f"source and target are the same file: {names[0]}")
-        self._sides = [path if os.path.isfile(path) else read_lines(path) for path in paths]
+        self._sides = [path if os.path.isfile(path) else [*lines_of(path)] for path in paths]
         counts = [Counter(bool(line.strip()) for line in side) for side in self._read()]
         for name, count in zip(names, counts, strict=True):
             if not count[True]:
@@ -114,7 +109,7 @@ class ParallelText:
             raise DataError(f"{' and '.join(names)}: no pair has text on both sides")
 
     def _read(self) -> list[Iterable[str]]:
-        return [side if isinstance(side, list) else _lines(side) for side in self._sides]
+        return [side if isinstance(side, list) else lines_of(side) for side in self._sides]
 
     def __len__(self) -> int:
         return self._count
@@ -176,12 +171,6 @@ def _pair(lines: tuple[str, ...]) -> Pair:
 def _has_text(pair: Pair) -> bool:
     """True if neither side is blank."""
     return bool(pair[0].strip() and pair[1].strip())
-
-
-def _same(source: Path, target: Path) -> bool:
-    """True if both paths lead to one file, or are standard input."""
-    exist = os.path.exists(source) and os.path.exists(target)
-    return os.fspath(source) == os.fspath(target) or (exist and os.path.samefile(source, target))
 
 
 def _name(path: Path) -> str:

@@ -76,10 +76,6 @@ def _symbols(alphabet: str, answer: Callable[[list[str]], list[str]]) -> Callabl
     return draw
 
 
-def _reversed(symbols: list[str]) -> list[str]:
-    return symbols[::-1]
-
-
 def _draw_addition(rng: Random, belongs: Belongs) -> Pair:
     """Two numbers of 1 to 3 digits, four in five of them of 3, and their sum."""
     while True:
@@ -107,7 +103,7 @@ TASKS: dict[str, Task] = {
     task.name: task
     for task in (
         Task("copy", "words", _symbols(ALPHABET[:10], list)),  # c a b → c a b
-        Task("reverse", "words", _symbols(ALPHABET, _reversed)),  # c a b → b a c
+        Task("reverse", "words", _symbols(ALPHABET, lambda symbols: symbols[::-1])),  # c a b → b a c
         Task("sort", "words", _symbols(ALPHABET[:10], sorted)),  # c a b → a b c
         Task("addition", "words", _draw_addition),  # 1 2 3 + 4 5 6 → 5 7 9
         Task("dates", "characters", _draw_date),  # March 3rd, 2021 → 2021-03-03

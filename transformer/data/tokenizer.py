@@ -1,5 +1,7 @@
 """Tokenizers: text to token ids and back, by words, characters, byte pairs, or as a Hugging Face file says."""
 
+from __future__ import annotations
+
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -80,15 +82,12 @@ class Tokenizer(ABC):
 class _TableTokenizer(Tokenizer):
     """A tokenizer whose tokens are pieces of the text as they stand, looked up in a table."""
 
+    split: ClassVar[staticmethod[..., list[str]]]  # the pieces of a text
+    between: ClassVar[str]  # two pieces, in decoding
     _in_file: ClassVar[tuple[str, str, Any]]  # of a tokenizer.json: a pattern, what becomes of its matches, the decoder
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
-
-    @staticmethod
-    @abstractmethod
-    def split(text: str) -> list[str]:
-        """The pieces of ``text``."""
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
@@ -115,35 +114,22 @@ class _TableTokenizer(Tokenizer):
         model = {"type": "WordLevel", "unk_token": SPECIALS[UNK]}
         return _tokenizer_json({"pre_tokenizer": split, "decoder": decoder, "model": model}, self.vocabulary)
 
+    def _join(self, ids: list[int]) -> str:
+        return self.between.join(self.tokens(ids))
+
 
 class WordTokenizer(_TableTokenizer):
     """Words between white space, numbered by a `vocabulary`. Decoding puts one blank between two words."""
 
-    kind = "words"
+    kind, split, between = "words", staticmethod(str.split), " "
     _in_file = r"[\s\x1c-\x1f]+", "Removed", None  # the white space of str.split
-
-    @staticmethod
-    def split(text: str) -> list[str]:
-        """The words of ``text``."""
-        return text.split()
-
-    def _join(self, ids: list[int]) -> str:
-        return " ".join(self.tokens(ids))
 
 
 class CharacterTokenizer(_TableTokenizer):
     """Characters, blanks included, numbered by a `vocabulary`: decoding gives back exactly what was encoded."""
 
-    kind = "characters"
+    kind, split, between = "characters", staticmethod(list[str]), ""
     _in_file = r"[\s\S]", "Isolated", {"type": "Fuse"}
-
-    @staticmethod
-    def split(text: str) -> list[str]:
-        """The characters of ``text``."""
-        return list(text)
-
-    def _join(self, ids: list[int]) -> str:
-        return "".join(self.tokens(ids))
 
 
 class HuggingFaceTokenizer(Tokenizer):
@@ -252,6 +238,8 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
         """Learn merges until there are ``size`` tokens (8,000 if None), specials included, or no more pairs.
 
+        There are a million tokens at most.
+
         Raises:
             ValueError: ``size`` is less than 260, which the specials and the 256 bytes need.
             ImportError: the package ``tokenizers`` is not installed.
@@ -266,19 +254,12 @@ class BytePairTokenizer(HuggingFaceTokenizer):
         merges = package.Tokenizer(package.models.BPE())
         # Without a blank before the first word: decoding could not tell it from one of the text.
         merges.pre_tokenizer = package.pre_tokenizers.ByteLevel(add_prefix_space=False)
-        # Each merge joins two places of the text: there are `most` tokens, or `size` if the first texts suffice for it.
-        first, most, texts = list[str](), cls.SMALLEST_SIZE, iter(texts)
-        for text in texts:
-            first.append(text)
-            most += len(text.encode())
-            if most >= size:
-                break
         trainer = package.trainers.BpeTrainer(
-            vocab_size=min(size, most) - len(SPECIALS),  # it allocates memory for all of them
+            vocab_size=min(size, 10**6) - len(SPECIALS),  # it allocates memory for all of them
             initial_alphabet=package.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        merges.train_from_iterator(chain(first, texts), trainer)
+        merges.train_from_iterator(texts, trainer)
         return cls(merges)
 
     def to_hugging_face(self) -> str:

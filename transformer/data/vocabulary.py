@@ -14,6 +14,9 @@ class Vocabulary:
         tokens: the ordinary tokens, in the order of their ids, which start at 4. A list that begins with all
             four specials is accepted too, so that ``Vocabulary(other.tokens)`` is a copy of ``other``.
 
+    Attributes:
+        tokens: all tokens, specials included; ``tokens[i]`` is the token with id i.
+
     Raises:
         ValueError: a token occurs twice, or is spelt like a special.
     """
@@ -22,7 +25,7 @@ class Vocabulary:
         ordinary = tuple(tokens)
         if ordinary[: len(SPECIALS)] == SPECIALS:
             ordinary = ordinary[len(SPECIALS) :]
-        self._tokens = SPECIALS + ordinary
+        self.tokens = SPECIALS + ordinary
         self._ids = {token: index for index, token in enumerate(ordinary, start=len(SPECIALS))}
         reserved = [token for token in SPECIALS if token in self._ids]
         if reserved:
@@ -52,12 +55,7 @@ class Vocabulary:
         return cls(kept if max_size is None else kept[: max_size - len(SPECIALS)])
 
     def __len__(self) -> int:
-        return len(self._tokens)
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """All tokens, specials included; ``tokens[i]`` is the token with id i."""
-        return self._tokens
+        return len(self.tokens)
 
     def id_of(self, token: str) -> int:
         """The id of a token of some text; ``UNK`` if it is unknown.
@@ -73,6 +71,6 @@ class Vocabulary:
         Raises:
             IndexError: there is no such id; a negative id does not count from the end.
         """
-        if not 0 <= index < len(self._tokens):
-            raise IndexError(f"Vocabulary: id {index} is not among the ids 0 to {len(self._tokens) - 1}")
-        return self._tokens[index]
+        if not 0 <= index < len(self.tokens):
+            raise IndexError(f"Vocabulary: id {index} is not among the ids 0 to {len(self.tokens) - 1}")
+        return self.tokens[index]

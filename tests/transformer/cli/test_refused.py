@@ -49,7 +49,7 @@ REFUSED = {
         ("--alpha nan", "alpha"),
         ("--prefix 一四", "the target's vocabulary lacks '一四' of the prefix"),
         ("--min-length 9", "a prefix or min_length of 9 tokens is more than the greatest length, 8"),
-        ("--repetition-penalty 0", "'--repetition-penalty': 0.0"),
+        ("--repetition-penalty 0", "repetition_penalty must be at least 0.001"),
         ("--min-length 6 --no-repeat-ngram-size 1", "no token may follow"),
     ],
     "evaluate": [

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer.data.parallel_text import DataError, ParallelText, hold_out, read_lines, read_parallel
+from transformer.data.parallel_text import DataError, ParallelText, hold_out, lines_of, read_parallel
 
 
 @pytest.fixture
@@ -71,10 +71,10 @@ def test_damaged_gzip(damage, write):
 
 def test_no_text_but_of_a_file():
     with pytest.raises(TypeError):
-        read_lines(0)  # a number names no open file
+        [*lines_of(0)]  # a number names no open file
     if os.path.exists("/dev/zero"):
         with pytest.raises(DataError, match="/dev/zero is a device"):
-            read_lines("/dev/zero")
+            [*lines_of("/dev/zero")]
 
 
 def lines_by_definition(data):
@@ -101,7 +101,7 @@ def test_lines_and_pairs_are_those_of_the_definition(folder, source, target):
     for path, data in zip(paths, (source, target), strict=True):
         path.write_bytes(data)
     sides = [lines_by_definition(data) for data in (source, target)]
-    assert [read_lines(path) for path in paths] == sides
+    assert [[*lines_of(path)] for path in paths] == sides
     expected = [pair for pair in zip(*sides, strict=False) if all(side.strip() for side in pair)]
     if not all(any(map(str.strip, side)) for side in sides):
         assert f"{paths[any(map(str.strip, sides[0]))]} is empty" in error_of(*paths)
