@@ -207,9 +207,9 @@ def step_profiles(model: Any, path: Path | None, messages: Messages) -> Generato
 
 def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:
     """The options that a training has reached; one of them ends it."""
-    counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60}
-    if options.schedule == "wsd":  # the minutes decide the last update before they are over, see `Trainer.decide_end`
-        del counts["minutes"]
+    # With "wsd" the minutes decide the last update before they are over, see `Trainer.decide_end`.
+    minutes = progress.seconds / 60 * (options.schedule != "wsd")
+    counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": minutes}
     reached = [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
     return reached or ["minutes"] * (0 < progress.end <= progress.step)
 

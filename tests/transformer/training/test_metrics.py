@@ -8,6 +8,10 @@ import pytest
 from transformer.training.metrics import bleu, bleu_tokenizer, chrf, token_accuracy
 
 
+def test_tokens_beyond_the_reference_do_not_count():
+    assert token_accuracy(["abcd", "bca"], ["ab", "abc"]) == 2 / 5
+
+
 def test_bleu_by_hand(caplog):
     pytest.importorskip("sacrebleu", reason="BLEU needs the data extra")
     # Precisions 4/5, 3/4, 2/3, 1/2; five words against six: brevity penalty exp(1 - 6/5).
