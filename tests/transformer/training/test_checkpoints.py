@@ -21,7 +21,7 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path, device):
     updated(trainer).save()
     run, _, moments = load_run(tmp_path, "latest")
     assert runs.bits(moments) == runs.bits(trainer.moments())
-    assert run.to_json() == trainer.run.to_json()
+    assert (run.options, run.to_json()) == (trainer.options, trainer.run.to_json())
     assert run.source_tokenizer is run.target_tokenizer, "as they were built: shared"
     for where in ("cpu", device):
         model, run = load_model(tmp_path, where, "latest")
