@@ -9,7 +9,6 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import minigrad
-from minigrad import functional as F
 from minigrad import parallel
 
 from tests.transformer.tiny import EOS, PAD, VOCABULARY, assert_same, gradients, tiny_model
@@ -87,22 +86,6 @@ def test_masks_are_those_of_the_shards_keys():
     assert losses == [sum(expected[:3]), sum(expected[3:])]
     assert losses[0] != losses[1], "each batch of an update has masks of its own"
     assert_same(found, gradients(model), tolerance=1e-13)
-
-
-def test_timing_does_not_show(monkeypatch):
-    """float32 and dropout: shards that are held up at random give the same bits."""
-    model, rng, normalise = tiny_model(np.float32, dropout=0.3), np.random.default_rng(0), F.layer_norm
-    losses, expected = computed(model, 4)
-
-    def held_up(*arguments):
-        time.sleep(rng.uniform(0, 0.008))
-        return normalise(*arguments)
-
-    monkeypatch.setattr(F, "layer_norm", held_up)
-    for _ in range(3):
-        again, found = computed(model, 4)
-        assert again == losses
-        assert_same(found, expected, tolerance=0)
 
 
 # ----------------------------------------------------------------- the shards

@@ -16,7 +16,7 @@ from transformer.data.tasks import get_task
 from transformer.distributed import Alone
 from transformer.training.checkpoints import load_model
 from transformer.training.messages import note
-from transformer.training.metrics import BLEU_TOKENIZERS, sentence_chrf
+from transformer.training.metrics import BLEU_TOKENIZERS, chrf
 from transformer.training.run_folder import write_output
 from transformer.training.threads import decoding_threads
 from transformer.translator import Translator, chosen_alpha
@@ -86,6 +86,6 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
     if output is not None:
         rows = [("source", "reference", "output", "score")]
         for line, reference, said in zip(lines, map(translator.as_decoded, references), outputs, strict=True):
-            score = 100 * (said == reference) if result["chrf"] is None else sentence_chrf(said, reference)
+            score = 100 * (said == reference) if result["chrf"] is None else chrf([said], [reference])[0]
             rows.append((line, reference, said, f"{score:.2f}"))
         write_output(output, "".join("\t".join(cell.translate(BLANKS) for cell in row) + "\n" for row in rows).encode())

@@ -77,8 +77,7 @@ class Progress:
         seconds: training time so far, validations included.
         tokens: real target tokens trained on.
         validated: the step of the last validation.
-        improved: whether that validation was the best so far.
-        best: the best validation, of the checkpoint that "best" names; None before the first.
+        validation: what it found; None if updates were made since.
         learning_rate: the rate of the last update.
         decay_from, end: with the schedule "wsd": the number of updates before the decay and in the whole run, once they
             are decided; 0 before that.
@@ -94,8 +93,7 @@ class Progress:
     seconds: float = 0.0
     tokens: int = 0
     validated: int = 0
-    improved: bool = False
-    best: Validation | None = None
+    validation: Validation | None = None
     learning_rate: float = 0.0
     decay_from: int = 0
     end: int = 0
@@ -111,8 +109,8 @@ class Progress:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Self:
         """The inverse of `dataclasses.asdict`; KeyError or TypeError for malformed values."""
-        best = values["best"]
-        return cls(**values | {"best": best and Validation(**best)})
+        found = values["validation"]
+        return cls(**values | {"validation": found and Validation(**found)})
 
 
 @dataclass
@@ -197,28 +195,24 @@ def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> C
 
     Raises:
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
-            not finite; the message names checkpoints that are intact.
+            not finite.
     """
-    arrays = list[dict[str, np.ndarray]]()
+    folder, arrays = Path(folder), list[dict[str, np.ndarray]]()
 
     def read() -> dict[str, Any]:
-        run, *arrays[:] = _load(Path(folder), which)
-        return run.to_json()
+        name = resolve(folder, which)
+        try:
+            run, *arrays[:] = load_checkpoint(folder, name)
+            return run.to_json()
+        except RunError as error:
+            if name not in (which, resolve(folder, which)):
+                return read()  # a training that goes on has moved the pointer meanwhile
+            raise RunError(f"{error}; info --verify names those that are intact, for translate --checkpoint NAME and "
+                           "train --resume-from NAME") from error
 
     run = Run.from_json(ranks.first(read))
     model, moments = (ranks.broadcast_arrays(arrays[place] if arrays else None) for place in (0, 1))
     return run, model, moments
-
-
-def _load(folder: Path, which: str) -> Contents:
-    name = None
-    try:
-        name = resolve(folder, which)
-        return load_checkpoint(folder, name)
-    except RunError as error:
-        if name and name != which and name != resolve(folder, which):
-            return _load(folder, which)  # a training that goes on has moved the pointer meanwhile
-        raise RunError(f"{error}{others(folder, name)}") from error
 
 
 def load_checkpoint(folder: Path, name: str) -> Contents:
@@ -229,7 +223,8 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
     try:
         text = read_file(checkpoint / RUN, LARGEST_RUN)
         model = _load_arrays(checkpoint / MODEL, text)
-        latest = name == max(checkpoint_names(folder))  # `prune` removes the moments of the others
+        # `prune` removes the moments of the others.
+        latest = name == max(other for other in checkpoint_names(folder) if "-average-" not in other)
         there = latest or os.path.lexists(checkpoint / OPTIMIZER)
         moments = _load_arrays(checkpoint / OPTIMIZER, text) if there else {}
         check_finite(model)
@@ -251,30 +246,16 @@ def check(folder: Path, name: str) -> str | None:
     return None
 
 
-def others(folder: Path, name: str | None) -> str:
-    """The end of a message on a checkpoint that cannot be used: which others are intact, and how to use one."""
-    names = [other for other in checkpoint_names(folder) if other != name]
-    intact = [other for other in names if check(folder, other) is None]
-    if not intact:
-        return "; no other checkpoint is intact" if name or names else ""
-    return f"; intact: {', '.join(intact)}; translate --checkpoint NAME and train --resume-from NAME use one of them"
-
-
 def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
                ranks: Alone = ALONE) -> tuple[Transformer, Run]:
     """The trained model, in evaluation mode on `device`, and its `Run`; raises RunError as `load_run` does."""
     run, arrays, _ = load_run(folder, which, ranks)
-    return build(folder, run, arrays).to(device), run
-
-
-def build(folder: str | Path, run: Run, arrays: dict[str, np.ndarray]) -> Transformer:
-    """The model with the arrays of a checkpoint, in evaluation mode on the host; RunError if they do not fit."""
     model = Transformer(run.config)
     try:
         model.load_state_dict(arrays)
     except ValueError as error:
         raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
-    return model.eval()
+    return model.eval().to(device), run
 
 
 def _load_arrays(path: Path, run: bytes) -> dict[str, np.ndarray]:

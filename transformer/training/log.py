@@ -34,7 +34,7 @@ class Log:
         self.path = path
 
     def add(self, **values: Any) -> None:
-        """Add a line, with a value for each column; an OSError names the file."""
+        """Add a line, with the value of each column among these; an OSError names the file."""
         cells = [f"{values[name]:.6g}" if isinstance(values[name], float) else str(values[name]) for name in COLUMNS]
         with naming(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
             file.write(_line(cells))

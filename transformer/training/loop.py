@@ -105,13 +105,12 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         keep_freed_memory()
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options)
         trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
-        log, checksum = trainer.log, trainer.progress.data_checksum
         ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
-                      the_options=options.to_json, the_data_or_the_vocabularies=lambda: checksum)
+                      the_options=options.to_json, the_data_or_the_vocabularies=lambda: run.progress.data_checksum)
         if resume:
             trainer.restore(resume if isinstance(resume, str) else "latest")
         elif first:
-            log.cut_after(0)
+            trainer.log.cut_after(0)
             _write_tokenizers(out, source_tokenizer, target_tokenizer)
         if started is not None:
             started()
@@ -121,12 +120,11 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         finally:
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.
             if first and (ranks.size == 1 or sys.exception() is None):
-                log.draw(options.valid_metric)
+                trainer.log.draw(options.valid_metric)
+        kept, best = trainer.best or (trainer.latest, Validation(math.inf, 0.0))
         del trainer  # frees its memory, which the best model may need
-        kept = ranks.first(lambda: pointed(out, "best") or "")
         translator = Translator.load(out, device, ranks=ranks)
         by_alpha = _choose_alpha(translator, valid_pairs, options, out, ranks) if options.valid_metric == "bleu" else {}
-    best = run.progress.best or Validation(math.inf, 0.0)
     return TrainingResult(out, translator, kept, best, run.progress, by_alpha)
 
 
@@ -209,9 +207,9 @@ def step_profiles(model: Any, path: Path | None, messages: Messages) -> Generato
 
 def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:
     """The options that a training has reached; one of them ends it."""
-    counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": progress.seconds / 60}
-    if options.schedule == "wsd":  # the minutes decide the last update before they are over, see `Trainer.decide_end`
-        del counts["minutes"]
+    # With "wsd" the minutes decide the last update before they are over, see `Trainer.decide_end`.
+    minutes = progress.seconds / 60 * (options.schedule != "wsd")
+    counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": minutes}
     reached = [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
     return reached or ["minutes"] * (0 < progress.end <= progress.step)
 

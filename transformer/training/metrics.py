@@ -81,11 +81,6 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, s
     return _corpus_score("chrF", hypotheses, references)
 
 
-def sentence_chrf(hypothesis: str, reference: str) -> float:
-    """The chrF2 of one sentence, from 0 to 100; ImportError without sacrebleu."""
-    return float(require("sacrebleu.metrics", "chrF").CHRF().sentence_score(hypothesis, [reference]).score)
-
-
 def _corpus_score(metric: str, hypotheses: Sequence[str], references: Sequence[str], **options: Any
                   ) -> tuple[float, str]:
     scorer = getattr(require("sacrebleu.metrics", metric), metric.upper())(**options)

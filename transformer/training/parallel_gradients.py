@@ -136,26 +136,25 @@ class ParallelGradients:
             self._recorded = self._recorded or RecordedGradients(self.model)
             return self._recorded(shards[0], label_smoothing, denominator)
         seeds = random.next_generator().integers(2**64, size=len(shards), dtype=np.uint64).tolist()
-        own, send = self.ranks.own(len(shards)), None
+        own, exchange = self.ranks.own(len(shards)), None
         if self.ranks is not ALONE:
             leaves = (p for p in reversed(list(self.model.parameters())) if p.requires_grad)
-            self._exchange = Exchange(self.ranks, leaves, len(shards))
-            send = self._exchange.put
-        total = parallel.GradientSum(len(shards), own, send)
+            self._exchange = exchange = Exchange(self.ranks, leaves, len(shards))
+        total = parallel.GradientSum(len(shards), own, exchange.put if exchange else None)
 
         def of_shard(number: int) -> Any:
             with random.fork(seeds[number]):
                 return loss_of(shards[number], total.receiver(number))
 
         losses = parallel.run([partial(of_shard, number) for number in range(*own)])
-        if send:
-            entries, told = self._exchange.finish(total.incomplete(), [float(loss) for loss in losses])
+        if exchange:
+            entries, told = exchange.finish(total.incomplete(), [float(loss) for loss in losses])
             arrive(entries)
             losses = [asarray_on(self.model.device, loss, np.float64) for of_rank in told for loss in of_rank]
         else:
             total.deliver()
         with on_device_of(losses[0]):
-            return sum(losses[1:], start=losses[0])
+            return sum(losses)
 
 
 class DistributedGradients(ParallelGradients):

@@ -115,17 +115,16 @@ def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
 
 def vocabularies(pairs: Pairs, given: Options) -> tuple[Options, tuple[Tokenizer, Tokenizer]]:
     """The options of the vocabularies beside the given ones, and the tokenizers: those of files, or trained ones."""
-    files = file, other = given.get("source_tokenizer"), given.get("target_tokenizer")
-    if file and other:
-        source = load_tokenizer(file)
-        return {"shared_vocab": file == other} | given, (source, source if file == other else load_tokenizer(other))
+    files = given.get("source_tokenizer"), given.get("target_tokenizer")
+    loaded = {file: load_tokenizer(file) for file in files if file}
+    if all(files):
+        return {"shared_vocab": len(loaded) == 1} | given, (loaded[files[0]], loaded[files[1]])
     options: Options = {"tokens": "bpe", "shared_vocab": not any(files) and same_script(*sides(pairs))} | given
     if options["tokens"] == "bpe" and "vocab_size" not in given:
         texts = [chain(*sides(pairs))] if options["shared_vocab"] else sides(pairs)
         options["vocab_size"] = max(map(vocabulary_size, texts))
     trained = build_tokenizers(options["tokens"], *sides(pairs), options["shared_vocab"], options.get("vocab_size"))
-    source, target = (load_tokenizer(file) if file else own for file, own in zip(files, trained, strict=True))
-    return options, (source, target)
+    return options, (loaded.get(files[0], trained[0]), loaded.get(files[1], trained[1]))
 
 
 # --------------------------------------------------------------------------- before the text is cut into tokens

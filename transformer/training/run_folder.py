@@ -34,9 +34,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 OPTIMIZER = "optimizer.safetensors"
-LONGEST_NAME = 100  # characters of a checkpoint's name
 _OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
-_NUMBERED = re.compile(r"\d{8,}", re.ASCII)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
 
 
@@ -74,9 +72,12 @@ def check_new(folder: Path) -> None:
 # --------------------------------------------------------------------------- pointers
 
 
-def point(folder: Path, pointer: str, name: str) -> None:
-    """Write the name of a checkpoint to a pointer file, "latest" or "best", in one atomic step."""
-    replace_file(folder / pointer, f"{name}\n".encode())
+def point(folder: Path, pointer: str, name: str | None) -> None:
+    """Write the name of a checkpoint to a pointer file, "latest" or "best", in one atomic step; None removes it."""
+    if name is None:
+        (folder / pointer).unlink(missing_ok=True)
+    else:
+        replace_file(folder / pointer, f"{name}\n".encode())
     sync_folder(folder)
 
 
@@ -89,7 +90,7 @@ def pointed(folder: Path, pointer: str) -> str | None:
         names = numbered(folder) if pointer == "latest" else []
         return names[-1] if names else None
     try:
-        name = read_file(folder / pointer, LONGEST_NAME).decode("ascii", "replace").strip()
+        name = read_file(folder / pointer, 100).decode("ascii", "replace").strip()
     except OSError:
         return ""
     return name if _NAME.fullmatch(name) else ""
@@ -109,7 +110,7 @@ def resolve(folder: Path, which: str) -> str:
         if name is None:
             return resolve(folder, "latest")
     if not name or not _NAME.fullmatch(name):
-        raise RunError(f"{folder / which[:LONGEST_NAME]}: damaged, or not the name of a checkpoint")
+        raise RunError(f"{folder / which[:100]}: damaged, or not the name of a checkpoint")
     return name
 
 
@@ -118,7 +119,7 @@ def resolve(folder: Path, which: str) -> str:
 
 def numbered(folder: Path) -> list[str]:
     """The names of the checkpoints that are named by their step alone, oldest first."""
-    return [name for name in reversed(checkpoint_names(folder)) if _NUMBERED.fullmatch(name)]
+    return [name for name in reversed(checkpoint_names(folder)) if name.isdecimal()]
 
 
 def checkpoint_names(folder: Path) -> list[str]:
@@ -127,17 +128,13 @@ def checkpoint_names(folder: Path) -> list[str]:
     return sorted((path.name for path in found if _NAME.fullmatch(path.name) and path.is_dir()), reverse=True)
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Keep the newest `keep` numbered checkpoints and those that a pointer names; remove the others.
+def prune(folder: Path, latest: str, best: str | None, keep: int) -> None:
+    """Keep the newest `keep` numbered checkpoints, the latest and the best; remove the others.
 
     Of those that are not the latest, the optimizer's state goes, too: it is twice as large as the weights.
 
-    Leftovers of killed runs are removed, too. Checkpoints newer than "latest" are such: the run writes them again.
-    While a pointer is damaged, nothing is removed.
+    Leftovers of killed runs are removed, too. Checkpoints newer than the latest are such: the run writes them again.
     """
-    latest, best = pointed(folder, "latest") or "", pointed(folder, "best")
-    if "" in (latest, best):
-        return
     newest = [name for name in numbered(folder) if name <= latest][-keep:]
     kept = {*newest, latest, best}
     for path in (folder / "checkpoints").iterdir():
@@ -179,7 +176,7 @@ def only_writer(folder: Path, new: bool) -> Iterator[None]:
         with suppress(FileExistsError):
             folder.mkdir(parents=True, exist_ok=True)
     check_folder(folder)
-    with _locked(folder, exclusive=True) as lock:
+    with _locked(folder) as lock:
         if not lock:
             note(f"{folder}: there are no locks here; start no second training in this folder")
         try:
@@ -193,12 +190,12 @@ def only_writer(folder: Path, new: bool) -> Iterator[None]:
 def check_free(folder: Path) -> None:
     """RunError if a training writes to `folder` now."""
     if folder.is_dir():
-        with _locked(folder, exclusive=False):
+        with _locked(folder):
             pass
 
 
 @contextmanager
-def _locked(folder: Path, exclusive: bool) -> Iterator[bool]:
+def _locked(folder: Path) -> Iterator[bool]:
     """Lock a folder for the block, which gets whether that is possible; RunError if a training has locked it."""
     if fcntl is None:
         yield False
@@ -206,7 +203,7 @@ def _locked(folder: Path, exclusive: bool) -> Iterator[bool]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
-            fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A training that failed may just have removed the folder that it had made.
             free, possible = os.path.samestat(os.stat(folder), os.fstat(descriptor)), True
         except (BlockingIOError, FileNotFoundError):

@@ -13,7 +13,7 @@ import time
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +44,7 @@ from transformer.training.messages import note, one_line, shortened
 from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Shard
-from transformer.training.run_folder import RunError, numbered, point, pointed, prune, resolve
+from transformer.training.run_folder import RunError, checkpoint_names, numbered, point, pointed, prune, resolve
 from transformer.training.threads import shards_of
 from transformer.translator import Translator
 
@@ -79,6 +79,7 @@ class Trainer:
         ranks: the processes that train together; the first alone writes.
         total_steps: the number of updates of the whole run; infinite if the options limit neither steps nor epochs.
         latest: the checkpoint that was saved or restored last.
+        best: the checkpoint that validated best, and its validation; None before the first validation.
         samples: three of the sentences behind the last validation, the same ones every time.
         train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
@@ -88,6 +89,7 @@ class Trainer:
         self.out, self.run, self.ranks, self.options = out, run, ranks, run.options
         options, self.log, self.latest, self.samples = run.options, Log(out / "log.csv"), "", list[Sample]()
         self.train_loss = math.nan
+        self.best: tuple[str, Validation] | None = None
         if options.valid_metric == "bleu":
             # fail here, before the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
@@ -142,7 +144,7 @@ class Trainer:
                 optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
             self.optimizer.step()
         progress.learning_rate = self.scheduler.get_last_lr()[0]
-        progress.step += 1
+        progress.step, progress.validation = progress.step + 1, None
         progress.epoch, progress.batch = group.epoch, group.batch
         progress.tokens += group.tokens
         progress.loss_tokens += group.tokens
@@ -202,19 +204,19 @@ class Trainer:
         self.samples = spread(samples, 3)
         return Validation(loss, metric)
 
-    def better(self, validation: Validation) -> bool:
-        """Whether a validation is better than the best so far, which it then is."""
-        better = validation.better_than(self.progress.best, self.options.valid_metric)
+    def improves(self, name: str, validation: Validation) -> bool:
+        """Whether a checkpoint validated better than the best so far, which it then is."""
+        better = self.best is None or validation.better_than(self.best[1], self.options.valid_metric)
         if better:
-            self.progress.best = validation
+            self.best = name, validation
         return better
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
         progress, start = self.progress, time.perf_counter()
         self.read_loss()
-        validation = self.validate()
-        progress.improved = self.better(validation)
+        progress.validation = validation = self.validate()
+        self.improves(f"{progress.step:08d}", validation)
         progress.seconds += time.perf_counter() - start
         self.ranks.compare(weights=self._checksum_of_weights)
         self.ranks.first(lambda: self._add_to_log(validation))
@@ -223,10 +225,8 @@ class Trainer:
         return validation
 
     def _add_to_log(self, validation: Validation) -> None:
-        progress = self.progress
-        self.log.add(step=progress.step, epoch=progress.epoch, objective=progress.mean_loss, train_loss=self.train_loss,
-                     valid_loss=validation.loss, metric=validation.metric, learning_rate=progress.learning_rate,
-                     tokens=progress.tokens, seconds=progress.seconds)
+        self.log.add(**vars(self.progress), objective=self.progress.mean_loss, train_loss=self.train_loss,
+                     valid_loss=validation.loss, metric=validation.metric)
 
     def _checksum_of_weights(self) -> int:
         """A checksum that is the same on all ranks, as long as every one makes the same updates."""
@@ -236,7 +236,7 @@ class Trainer:
         return total
 
     def average_checkpoints(self) -> None:
-        """End with the average of the weights of the last checkpoints; if that validates better, it is the best."""
+        """Average the weights of the last checkpoints; if that validates better, keep it as the best."""
         names = self.ranks.first(lambda: numbered(self.out)[-self.options.average:])
         try:
             states = [load_run(self.out, name, self.ranks)[1] for name in names]
@@ -245,18 +245,11 @@ class Trainer:
             return
         self.model.load_state_dict({name: np.mean([state[name] for state in states], axis=0, dtype=np.float64)
                                     .astype(array.dtype) for name, array in states[0].items()})
-        validation = self.validate()
-        if not self.better(validation):
-            note(f"the average of the last {len(states)} checkpoints validates no better, and is not kept")
-            return
+        self.progress.validation = validation = self.validate()
         name = f"{self.progress.step:08d}-average-{len(states)}"
-
-        def keep() -> None:
-            save_checkpoint(self.out, name, self.run, self.model.state_dict(), {})
-            point(self.out, "best", name)
-            self._add_to_log(validation)
-
-        self.ranks.first(keep)
+        if self.improves(name, validation):
+            self.ranks.first(lambda: self._write(name, self.latest))
+            self.ranks.first(lambda: self._add_to_log(validation))
 
     # ----------------------------------------------------------------- checkpoints
 
@@ -267,48 +260,48 @@ class Trainer:
         interrupted.
         """
         progress, name = self.progress, f"{self.progress.step:08d}"
-        if progress.step != progress.validated:
+        if progress.validation is None:
             self.read_loss()
             name += "-interrupted"
         if self.latest != name:  # else the run was resumed from it
-            self.ranks.first(lambda: self._write(name))
+            self.ranks.first(lambda: self._write(name, name))
             self.latest = name
 
-    def _write(self, name: str) -> None:
+    def _write(self, name: str, latest: str) -> None:
         moments = self.moments()
         check_finite(dict(self.model.named_parameters()))
         check_finite(moments, "the optimizer's")
         save_checkpoint(self.out, name, self.run, self.model.state_dict(), moments)
-        point(self.out, "latest", name)
-        if self._is_best():
-            point(self.out, "best", name)
-        prune(self.out, max(self.options.keep, self.options.average))
+        self._point(latest)
 
-    def _is_best(self) -> bool:
-        """Whether the weights as they are now were validated as the best."""
-        return self.progress.improved and self.progress.step == self.progress.validated
+    def _point(self, latest: str, pruned: bool = True) -> None:
+        """Name the latest checkpoint and the best; then remove those that are no longer to be kept."""
+        best = self.best[0] if self.best else None
+        point(self.out, "latest", latest)
+        point(self.out, "best", best)
+        if pruned:
+            prune(self.out, latest, best, max(self.options.keep, self.options.average))
 
     def moments(self) -> dict[str, np.ndarray]:
         """The state of the optimizer: host arrays by "parameter.name"."""
-        names = [name for name, _ in self.model.named_parameters()]
+        names = [*dict(self.model.named_parameters())]
         return {f"{names[i]}.{name}": np.asarray(value) for i, entry in self.optimizer.state_dict()["state"].items()
                 for name, value in entry.items()}
 
     def load_moments(self, moments: dict[str, np.ndarray]) -> None:
-        """The inverse of `moments`; KeyError for the moments of no parameter."""
-        numbers = {name: i for i, (name, _) in enumerate(self.model.named_parameters())}
-        state: dict[int, dict[str, Any]] = {}
+        """The inverse of `moments`; ValueError for the moments of no parameter."""
+        names, state = [*dict(self.model.named_parameters())], dict[int, Any]()
         for key, value in moments.items():
             parameter, _, name = key.rpartition(".")
-            state.setdefault(numbers[parameter], {})[name] = value
+            state.setdefault(names.index(parameter), {})[name] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
 
     def restore(self, which: str = "latest") -> None:
         """Go on from a checkpoint in `out`, which "latest" then names; later lines of the log are dropped.
 
         Args:
-            which: "latest", "best", or the name of a checkpoint. "best" then still names its checkpoint if that is
-                intact; otherwise the restored one, which is validated anew.
+            which: "latest", "best", or the name of a checkpoint. "best" then names the best of its checkpoint, this one
+                and those before it: by their own validations, and of those that are intact.
 
         Raises:
             RunError: the checkpoint cannot be used, or was made with other pairs, another configuration, or options
@@ -332,7 +325,7 @@ class Trainer:
         try:
             self.model.load_state_dict(arrays)
             self.load_moments(moments)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, TypeError) as error:
             raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}") from error
         self.scheduler.load_state_dict({"last_step": progress.step})
         if not moments and progress.step:
@@ -341,46 +334,18 @@ class Trainer:
         if run.numerics != NUMERICS:
             note(f"{name} was computed by a version that rounds sums otherwise (numerics {run.numerics}, here "
                  f"{NUMERICS}): the run goes on, and its updates differ in the last digits from those of that version")
-        best = self._restored_best(name)
-
-        def settle() -> None:
+        def settle() -> list[Any] | None:
             self.log.read()  # RunError if it cannot be cut
-            for pointer, wanted in (("latest", name), ("best", best)):
-                if wanted is not None:
-                    point(out, pointer, wanted)
-            if which == "latest":
-                prune(out, max(options.keep, options.average))
+            for other in (*sorted(other for other in checkpoint_names(out) if other <= name), pointed(out, "best")):
+                with suppress(RunError):
+                    if other and (validation := load_checkpoint(out, other)[0].progress.validation):
+                        self.improves(other, validation)
+            self._point(name, pruned=which == "latest")
             self.log.cut_after(progress.validated)
+            return self.best and [self.best[0], *astuple(self.best[1])]
 
-        self.ranks.first(settle)
-        self.latest = name
-
-    def _restored_best(self, name: str) -> str | None:
-        """The checkpoint that "best" is to name, now that `name` is restored, and its validation in the progress.
-
-        It is the one that "best" names; or `name`, if a killed run left the pointer out, or if that one is damaged.
-        """
-        progress, own = self.progress, self._is_best()
-
-        def named() -> tuple[str | None, Any]:
-            """What "best" names, and its validation if it is intact and another than `name`."""
-            pointer = pointed(self.out, "best")
-            with suppress(RunError):
-                if pointer and pointer != name:
-                    return pointer, asdict(load_checkpoint(self.out, pointer)[0].progress)["best"]
-            return pointer, None
-
-        pointer, found = self.ranks.first(named)
-        if found and (not own or self.better(Validation(**found))):
-            progress.best = Validation(**found)
-            return str(pointer)
-        if own:
-            return name
-        if pointer is None and progress.best is None:  # nothing was validated before
-            return None
-        progress.best, progress.improved = self.validate(), True
-        note(f"the best checkpoint is lost; {name}, validated anew, is the best now")
-        return name
+        found = self.ranks.first(settle)
+        self.best, self.latest = found and (found[0], Validation(*found[1:])), name
 
 
 def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:

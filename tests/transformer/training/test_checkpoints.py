@@ -21,7 +21,7 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path, device):
     updated(trainer).save()
     run, _, moments = load_run(tmp_path, "latest")
     assert runs.bits(moments) == runs.bits(trainer.moments())
-    assert run.to_json() == trainer.run.to_json()
+    assert (run.options, run.to_json()) == (trainer.options, trainer.run.to_json())
     assert run.source_tokenizer is run.target_tokenizer, "as they were built: shared"
     for where in ("cpu", device):
         model, run = load_model(tmp_path, where, "latest")
@@ -42,13 +42,11 @@ def test_pruning_removes_leftovers_but_nothing_of_the_users(out):
     for name in ("00000005-interrupted", "00000004-average-2", "00000009", ".00000006.77.partial", "mine",
                  "00000004-copy"):
         shutil.copytree(folder / "00000004", folder / name)
-    prune(out, 2)
+    prune(out, "00000006", None, 2)
     assert names(out) == ["00000004", "00000004-copy", "00000006", "mine"]
-    point(out, "best", "00000004")
-    prune(out, 1)
+    prune(out, "00000006", "00000004", 1)
     assert names(out) == ["00000004", "00000004-copy", "00000006", "mine"], "the best stays"
-    point(out, "best", "mine")
-    prune(out, 1)
+    prune(out, "00000006", "mine", 1)
     assert names(out) == ["00000004-copy", "00000006", "mine"]
 
 

@@ -8,8 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-import minigrad
-
 from tests.transformer import runs
 from transformer.training.checkpoints import Validation, load_run
 from transformer.training.loop import fit
@@ -65,7 +63,7 @@ def test_averaging_the_last_checkpoints(found, name, metric, tmp_path, monkeypat
     states = [runs.parameters(tmp_path, number) for number in numbered(tmp_path)]
     assert numbered(tmp_path) == ["00000002", "00000003", "00000004"]
     assert (pointed(tmp_path, "best"), result.kept, result.best.metric) == (name, name, metric)
-    assert load_run(tmp_path, name)[0].progress.best == result.best
+    assert load_run(tmp_path, name)[0].progress.validation == result.best
     for key, array in runs.parameters(tmp_path, "best").items():
         mean = np.mean([state[key] for state in states], axis=0, dtype=np.float64)
         np.testing.assert_allclose(array, mean if "average" in name else states[1][key], rtol=1e-6, atol=1e-9)
@@ -85,15 +83,6 @@ def test_a_pair_that_is_too_long_is_named(side, name, tmp_path):
             runs.run(tmp_path / "out", **{name: [*runs.VALID[:2], pair, *runs.VALID, pair]})
     with pytest.raises(RunError, match="at least one training pair and one validation pair"):
         runs.run(tmp_path / "out", **{name: []})
-
-
-def test_validation_leaves_modes_and_random_state_as_they_were(tmp_path):
-    trainer = runs.new_trainer(tmp_path)
-    trainer.model.encoder.eval()
-    modes, state = [m.training for m in trainer.model.modules()], minigrad.random.get_state()
-    trainer.validate()
-    assert [m.training for m in trainer.model.modules()] == modes
-    assert minigrad.random.get_state() == state
 
 
 def test_a_seed_decides_every_bit_and_another_seed_others(tmp_path):
