@@ -208,7 +208,7 @@ class Writer(FrameWatcher):
 
     def after(self, what: Any, given: Any, made: Any) -> None:
         """What an operation made is called after it, if it has no better name."""
-        frame = self.leave(what, made)
+        frame, _ = self.leave(what, made)
         if isinstance(what, Primitive) and made is not None:
             frame.note = self.of(made._data, what.name)
             self.titles[frame.note] = self.titles[frame.note] or what.name
