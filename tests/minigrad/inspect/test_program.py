@@ -48,8 +48,9 @@ EXPRESSIONS = """
 
 
 def names():
-    """Such as need a backslash in Python; two of one tensor."""
+    """Such as need a backslash in Python; two of one tensor; a leaf with a hook."""
     x, y = leaves((2,), (2,)).values()
+    x.register_hook(lambda g: g * 3)
     return lambda: (x * y * y).sum(), {'a"b': x, "c\\d'\n": y, "again": y}
 
 
