@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import is_array, to_numpy
-from minigrad.engine.node import Array, Node
+from minigrad.engine.node import Node
 from minigrad.engine.primitive import Primitive
 from minigrad.engine.watch import watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in, input_names, leaves_in, saved_by
@@ -41,20 +41,19 @@ class _Detector(FrameWatcher):
         """The rules of a node are about to use what it has saved."""
         if isinstance(what, Node) and what in self.recorded:
             frame = self.recorded[what]
-            for (name, array), then in zip(_saved_arrays(what), frame.note[1:], strict=True):
-                if _checksum(array) != then:
+            for (name, shape, then), (*_, now) in zip(frame.note[1], _checksums(what), strict=True):
+                if now != then:
                     raise RuntimeError(
-                        f"{what.primitive.name}: its saved {name!r}, of shape {array.shape}, has changed since the "
+                        f"{what.primitive.name}: its saved {name!r}, of shape {shape}, has changed since the "
                         "forward, unnoticed by the tape, and the backward pass needs it as it was; change a copy, or "
                         f"give a raw array as Tensor(array), which copies it{_place(frame)}")
         self.enter(what)
 
     def after(self, what: Any, given: Any, made: Any) -> None:
         """An operation has an output, or rules have returned gradients."""
-        frame = self.leave(what, made)
+        frame, node = self.leave(what, made)
         if made is not None and isinstance(what, Primitive):
-            saved = [] if made._node is None else _saved_arrays(made._node)
-            frame.note = [current_lines(), *[_checksum(array) for _, array in saved]]
+            frame.note = current_lines(), [] if node is None else _checksums(node)
             if not what.recomputes:  # what runs in a checkpoint has been looked at
                 _look(f"{what.name}: {{}} in its output, and none in what it was given", made, given, frame,
                       zip(what.parameters, given, strict=True))
@@ -96,12 +95,9 @@ def _floating(value: Any) -> list[Any]:
             if isinstance(leaf, (float, np.floating)) or (is_array(leaf) and leaf.dtype.kind == "f")]
 
 
-def _saved_arrays(node: Node) -> list[tuple[str, Array]]:
-    return [(name, array) for name, value in saved_by(node) for array in arrays_in(value)]
-
-
-def _checksum(array: Array) -> int:
-    return zlib.crc32(to_numpy(array).tobytes())
+def _checksums(node: Node) -> list[tuple[str, Any, int]]:
+    return [(name, array.shape, zlib.crc32(to_numpy(array).tobytes()))
+            for name, value in saved_by(node) for array in arrays_in(value)]
 
 
 @contextlib.contextmanager

@@ -85,14 +85,13 @@ class FrameWatcher(Watcher):
     def enter(self, what: Any) -> Frame:
         """The frame of what begins."""
         outer = self.running.frames[-1]
-        frame = Frame("operation", "", outer, outer.modules, outer.backward)
+        frame = Frame("operation", "", outer, outer.modules, outer.backward or what == "backward")
         if isinstance(what, Node):
-            frame.name, frame.backward, frame.rules = what.primitive.name, True, True
-            frame.modules = self.recorded.get(what, Frame()).modules
+            frame.name, frame.rules, frame.modules = what.primitive.name, True, self.recorded.get(what, outer).modules
         elif isinstance(what, Primitive):
             frame.name = what.name
         elif isinstance(what, str):
-            frame.kind, frame.name, frame.backward = "span", what, outer.backward or what == "backward"
+            frame.kind, frame.name = "span", what
         else:
             if id(what) not in self.names:
                 self._give_names(what, type(what).__name__)
@@ -100,17 +99,22 @@ class FrameWatcher(Watcher):
         self.running.frames.append(frame)
         return frame
 
-    def leave(self, what: Any, made: Any) -> Frame:
-        """The frame of what has ended."""
-        frame = self.running.frames.pop()
-        if isinstance(what, Primitive) and made is not None and made._node is not None:
-            self.recorded[made._node] = frame
-        return frame
+    def leave(self, what: Any, made: Any) -> tuple[Frame, Node | None]:
+        """The frame of what has ended, and the node of an operation that was recorded."""
+        frame, node = self.running.frames.pop(), node_of(what, made)
+        if node is not None:
+            self.recorded[node] = frame
+        return frame, node
 
     def _give_names(self, module: Any, path: str) -> None:
         self._named.append(module)
         for below, thing in (*module.named_modules(), *module.named_parameters(), *module.named_buffers()):
             self.names[id(thing)] = ".".join(filter(None, (path, below))) or type(module).__name__
+
+
+def node_of(what: Any, made: Any) -> Node | None:
+    """The node of an operation that has ended; None if none was recorded, and of anything else."""
+    return made._node if isinstance(what, Primitive) and made is not None else None
 
 
 def input_names(node: Node) -> tuple[str, ...]:

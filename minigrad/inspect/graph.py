@@ -8,13 +8,11 @@ pygraphviz, which brings Graphviz with it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minigrad.inspect.frames import Frame
-from minigrad.inspect.tape import Entry, Tape, norm_of, norm_text
+from minigrad.inspect.tape import Tape, norm_of, norm_text
 
 
 @dataclass(repr=False)
@@ -57,24 +55,15 @@ def draw(tape: Tape) -> Drawing:
     for number, leaf in tape.leaves.items():
         name = tape.name_of(number)
         lines.append(_box(number, name.rpartition(".")[2] or "leaf", leaf, norm_of(leaf.grad), name))
-    lines += _frame(sorted(tape.entries.items()), 0)
+    for number, entry in sorted(tape.entries.items()):
+        calls = entry.frame.modules  # a frame may be opened again and again
+        lines += [f'subgraph "cluster{id(call)}" {{ label={_quoted(call.name)}; style=rounded; color="#8fa3c0";'
+                  for call in calls]
+        lines += [_box(number, entry.name, entry, entry.gradient_norm, f"{entry.name}, {entry.line}\n{entry.heading}"),
+                  "}" * len(calls)]
     lines += [f"{source} -> {number} [label={_quoted(name)}];" for number, entry in tape.entries.items()
               for name, source in entry.parents]
     return Drawing("\n".join([*lines, "}", ""]))
-
-
-def _frame(entries: Sequence[tuple[int, Entry]], depth: int) -> Iterator[str]:
-    """The lines of a frame that is inside of `depth` others: its boxes, and the frames in it."""
-    inner: dict[Frame, list[tuple[int, Entry]]] = {}
-    for number, entry in entries:
-        if len(entry.frame.modules) > depth:
-            inner.setdefault(entry.frame.modules[depth], []).append((number, entry))
-        else:
-            yield _box(number, entry.name, entry, entry.gradient_norm, f"{entry.name}, {entry.line}\n{entry.heading}")
-    for call, within in inner.items():
-        yield f'subgraph "cluster{id(call)}" {{ label={_quoted(call.name)}; style=rounded; color="#8fa3c0";'
-        yield from _frame(within, depth + 1)
-        yield "}"
 
 
 def _box(number: int, title: str, value: Any, norm: Any, about: str) -> str:

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from minigrad.device import is_array
-from minigrad.engine.primitive import Primitive
 from minigrad.engine.watch import Watcher, watch
-from minigrad.inspect.frames import arrays_in, saved_by
+from minigrad.inspect.frames import arrays_in, node_of, saved_by
 from minigrad.inspect.table import size
 
 
@@ -36,11 +35,12 @@ class MemoryMeter(Watcher):
 
     def after(self, what: Any, given: Any, made: Any) -> None:
         """Count what an operation has saved."""
-        if isinstance(what, Primitive) and made is not None and made._node is not None:
+        node = node_of(what, made)
+        if node is not None:
             leaves = [value for value in given if getattr(value, "_node", None) is None]
             for whole in map(owner, arrays_in(leaves)):
                 self._given[id(whole)] = whole
-            for whole in map(owner, arrays_in([value for _, value in saved_by(made._node)])):
+            for whole in map(owner, arrays_in([value for _, value in saved_by(node)])):
                 if id(whole) not in self._given:
                     self._saved[id(whole)] = whole
             self.peak = max(self.peak, self.current)

@@ -76,7 +76,7 @@ class Profile(FrameWatcher):
         """It has ended."""
         self._wait()
         now = perf_counter_ns()
-        frame: Any = self.leave(what, made)
+        frame: Any = self.leave(what, made)[0]
         frame.end, frame.own = now, frame.own + now - frame.begin
         self.spans.append(frame)
         frame.outer.own -= perf_counter_ns() - frame.begin

@@ -16,21 +16,20 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from functools import partialmethod
+from functools import partial, partialmethod
 from itertools import count, groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from minigrad.engine.backward import backward_pass
-from minigrad.engine.node import Node, gradient_target
+from minigrad.engine.node import Node
 from minigrad.engine.primitive import Primitive, only_definitions
 from minigrad.engine.watch import span, watch
 from minigrad.func.trees import tree_map
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
 from minigrad.inspect.lines import FUNCTIONS, PACKAGE
 from minigrad.nn import Module
-from minigrad.tensor.gradients import arrived, start_of
+from minigrad.tensor.gradients import arrived, backward
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@", "power": "**", "greater": ">",
            "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
@@ -61,27 +60,27 @@ class Traced(np.ndarray[Any, Any]):
     writer: Writer
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
-        run, out = (getattr(ufunc, method), args, dict(options)), options.pop("out", ())
+        run, out = partial(getattr(ufunc, method), *args, **options), options.pop("out", ())
         name, write = f"{ufunc.__name__}.{method}".removesuffix(".__call__"), self.writer
         text = f"{'np' if hasattr(np, ufunc.__name__) else 'special'}.{name}({write.shown(*args, **options)})"
         if name in SYMBOLS and not options:
             text = f" {SYMBOLS[name]} ".join(map(write.one, args))
         if method == "at":
-            return write.run(text, *run, args[0])
+            return write.run(text, run, args[0])
         if out and out[0].ndim:  # x -= y; a number is no array in the program: there x = x - y
-            return write.run(f"{write.one(out[0])}[...] = {text}", *run, out[0])
-        return write.run(text, *run)
+            return write.run(f"{write.one(out[0])}[...] = {text}", run, out[0])
+        return write.run(text, run)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         text = f"np.{function.__name__}({self.writer.shown(*args, **options)})"
-        return self.writer.run(text, function, args, options)
+        return self.writer.run(text, partial(function, *args, **options))
 
     def __getitem__(self, index: Any) -> Any:
-        return self.writer.run(self._entry(index), operator.getitem, (self, index), {})
+        return self.writer.run(self._entry(index), partial(operator.getitem, self, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         text = f"{self._entry(index)} = {self.writer.one(value)}"
-        self.writer.run(text, operator.setitem, (self, index, value), {}, self)
+        self.writer.run(text, partial(operator.setitem, self, index, value), self)
 
     def _entry(self, index: Any) -> str:
         parts = [f"{part.start}:{part.stop}:{part.step}".replace("None", "").removesuffix(":")
@@ -92,21 +91,16 @@ class Traced(np.ndarray[Any, Any]):
     @property
     def mT(self) -> Any:
         """With the last two axes exchanged."""
-        return self.writer.run(f"{self.traced}.mT", operator.attrgetter("mT"), (self,), {})
+        return self.writer.run(f"{self.traced}.mT", partial(operator.attrgetter("mT"), self))
 
     def _method(self, name: str, *args: Any, **options: Any) -> Any:
         shown = {key: value for key, value in options.items() if value is not None and value is not False}
         text = f"{self.traced}.{name}({self.writer.shown(*args, **shown)})"
-        return self.writer.run(text, getattr(np.ndarray, name), (self, *args), options)
+        return self.writer.run(text, partial(getattr(np.ndarray, name), self, *args, **options))
 
 
 for _name in METHODS:
     setattr(Traced, _name, partialmethod(Traced._method, _name))
-
-
-def bare(value: Any) -> Any:
-    """A traced array as a plain one; anything else as it is."""
-    return value.view(np.ndarray) if isinstance(value, Traced) else value
 
 
 class Writer(FrameWatcher):
@@ -164,12 +158,14 @@ class Writer(FrameWatcher):
         text = repr(arg[()] if isinstance(arg, np.ndarray) else arg).replace("Ellipsis", "...")
         return re.sub(r"\b(inf|nan)\b", r"np.\1", text)
 
-    def run(self, text: str, function: Callable[..., Any], args: Any, options: Any, changed: Any = None) -> Any:
-        """What a function of NumPy makes, traced, or the array that it has `changed` in place; a line says so."""
+    def run(self, text: str, call: partial[Any], changed: Any = None) -> Any:
+        """What a call of NumPy makes, traced, or the array that it has `changed` in place; a line says so."""
+        bare: Any = tree_map(lambda one: one.view(np.ndarray) if isinstance(one, Traced) else one,
+                             (call.args, call.keywords))
+        made = call.func(*bare[0], **bare[1])
         if changed is not None:
-            self.check_changes(changed)
-        made = function(*tree_map(bare, args), **tree_map(bare, options))
-        if changed is None:
+            self.writes(changed, (), call.args)
+        else:
             if not isinstance(made, (np.ndarray, np.generic)):
                 return made
             title, place = source_name()
@@ -181,17 +177,13 @@ class Writer(FrameWatcher):
         self.lines.append((text, changed.shape, self.running.frames[-1]))
         return changed
 
-    def check_changes(self, array: Any) -> None:
+    def writes(self, tensor: Any, index: Any, value: Any) -> None:
         """RuntimeError for a constant, into which goes what depends on a parameter."""
-        if not isinstance(array, Traced):
+        array = getattr(tensor, "_data", tensor)
+        if not isinstance(array, Traced) and any(isinstance(one, Traced) for one in arrays_in((index, value))):
             raise RuntimeError(f"program: what depends on a parameter is written in place into a constant of shape "
                                f"{array.shape}, which would keep that value whatever the parameter is; compute a new "
                                "tensor in its place, for instance by minigrad.where or minigrad.concatenate")
-
-    def writes(self, tensor: Any, index: Any, value: Any) -> None:
-        """RuntimeError for a write that the program would lack."""
-        if any(isinstance(array, Traced) for array in arrays_in((index, value))):
-            self.check_changes(tensor._data)
 
     def before(self, what: Any, given: Any) -> None:
         """An operation gives names to constants; the gradient that rules get is that of a value with a name."""
@@ -208,7 +200,7 @@ class Writer(FrameWatcher):
 
     def after(self, what: Any, given: Any, made: Any) -> None:
         """What an operation made is called after it, if it has no better name."""
-        frame = self.leave(what, made)
+        frame, _ = self.leave(what, made)
         if isinstance(what, Primitive) and made is not None:
             frame.note = self.of(made._data, what.name)
             self.titles[frame.note] = self.titles[frame.note] or what.name
@@ -333,21 +325,22 @@ def sections(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tu
     tensors: dict[str, Any] = dict(wrt.named_parameters() if isinstance(wrt, Module) else wrt)
     writer = Writer(wrt if isinstance(wrt, Module) else None)
     writer.arrays |= {name: tensor._data for name, tensor in tensors.items()}
+    found: dict[int, str] = {}
     try:
         for name, tensor in tensors.items():
             writer.titles[entry(name)] = name.rpartition(".")[2]
             tensor._data = writer.trace(tensor._data, entry(name))
         with only_definitions(), watch(writer):
             loss = function()
+            result = writer.of(loss._data)
+            writer.titles[result] = "loss"
             with span("backward"):
-                result, start = writer.of(loss._data), start_of(loss, np.ones_like(loss._data), "program", False)
-                writer.titles |= {result: "loss", writer.of(start): "d_loss"}
-                found = backward_pass([(gradient_target(loss), start)], False, False, None, set())
-                reached = {name: writer.of(arrived(found[id(tensor)])[0])
-                           for name, tensor in tensors.items() if id(tensor) in found}
+                backward(loss, np.ones_like(loss._data), receive=lambda leaf, *entry: found.update(
+                    {id(leaf): writer.of(arrived([*entry, leaf])[0])}))
     finally:
         for name, tensor in tensors.items():
             tensor._data = writer.arrays[name]
+    reached = {name: found[id(tensor)] for name, tensor in tensors.items() if id(tensor) in found}
     writer.titles |= {value: f"d_{name.rpartition('.')[2]}" for name, value in reached.items()}
     needed, lines = {result, *reached.values()}, list[Line]()
     for line in reversed(writer.lines):

@@ -7,15 +7,13 @@ with a line for each recorded operation, in the order in which a backward fires 
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from minigrad.device import on_device_of, xp
-from minigrad.engine.node import Node, TensorBase
-from minigrad.engine.primitive import Primitive
+from minigrad.engine.node import Node
 from minigrad.engine.watch import watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in, input_names, saved_by
 from minigrad.inspect.lines import current_lines
@@ -53,9 +51,8 @@ class Entry:
     @property
     def heading(self) -> str:
         """Its module; under ``create_graph``, or if it is computed again, the operation whose rules recorded it."""
-        outer = self.frame.around("operation")[1:]
-        by = [f"recorded by the backward of {outer[0].name}"] if outer else []
-        return ", ".join([*filter(None, [self.frame.module or (outer[0].module if outer else "")]), *by])
+        by = [f"recorded by the backward of {outer.name}" for outer in self.frame.around("operation")[1:2]]
+        return ", ".join(filter(None, [self.frame.module, *by]))
 
 
 class Tape(FrameWatcher):
@@ -70,8 +67,6 @@ class Tape(FrameWatcher):
         super().__init__()
         self.entries: dict[int, Entry] = {}
         self.leaves: dict[int, Any] = {}
-        self._numbers: dict[int, int] = {}  # of leaves, by id
-        self._free = itertools.count(-1, -1)
 
     def before(self, what: Any, given: Any) -> None:
         """The rules of a node fire: note the gradient that they get."""
@@ -81,23 +76,15 @@ class Tape(FrameWatcher):
 
     def after(self, what: Any, given: Any, made: Any) -> None:
         """An operation was recorded: for good, unless a checkpoint, the one operation with others in it, runs first."""
-        frame = self.leave(what, made)
-        kept = all(outer.rules for outer in frame.around("operation")[1:])
-        if isinstance(what, Primitive) and made is not None and made._node is not None and kept:
-            self.entries[made._node.number] = self._entry(made._node, given, frame)
-
-    def _entry(self, node: Node, given: Any, frame: Frame) -> Entry:
-        parents = [(name, parent.number if isinstance(parent, Node) else self._number_of(parent))
-                   for name, parent in zip(input_names(node), node.parents, strict=True)]
-        saved = [(name, sum(array.nbytes for array in arrays_in(value))) for name, value in saved_by(node)]
-        line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in current_lines())
-        return Entry(frame, node.shape, node.dtype, [array.shape for array in arrays_in(given)], parents,
-                     [one for one in saved if one[1]], line)
-
-    def _number_of(self, leaf: TensorBase) -> int:
-        number = self._numbers.setdefault(id(leaf), next(self._free))  # threads may share a leaf
-        self.leaves[number] = leaf
-        return number
+        frame, node = self.leave(what, made)
+        if node is not None and all(outer.rules for outer in frame.around("operation")[1:]):
+            parents = [getattr(parent, "number", -id(parent)) for parent in node.parents]
+            self.leaves |= {-id(parent): parent for parent in node.parents if not isinstance(parent, Node)}
+            saved = [(name, sum(array.nbytes for array in arrays_in(value))) for name, value in saved_by(node)]
+            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in current_lines())
+            self.entries[node.number] = Entry(
+                frame, node.shape, node.dtype, [array.shape for array in arrays_in(given)],
+                list(zip(input_names(node), parents, strict=True)), [one for one in saved if one[1]], line)
 
     def name_of(self, number: int) -> str:
         """The dotted name of a leaf, "" if it has none."""

@@ -6,25 +6,51 @@ where it lies, a row being D features long of which D/H are its own, and write t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minigrad.engine.node import Saved
 from minigrad.engine.operands import sum_to
-from minigrad.functional.attention import attention as attention_definition
-from minigrad.functional.attention import attention_of_heads as attention_of_heads_definition
-from minigrad.functional.attention import split_heads
+from minigrad.functional import attention as definitions
 from minigrad.kernels.exponentials import exponentials
 from minigrad.kernels.sums import row_dot
 
 
-@attention_definition.faster("numpy")
-def attention(query, key, value, mask, dropped, p, scale, bias=None, out=None):
-    """As the definition, into `out` (…, T, v) if it is given."""
+def register(module: str, forward: Callable[..., Any], gradients: Callable[..., Any], alone: Any) -> None:
+    """Let `forward` and `gradients` be bodies of both forms of attention, for the arrays of this module.
+
+    Their last argument gives the heads of an array an axis of their own: `split_heads`, or of one head `alone`.
+    """
+    inputs, split = ("query", "key", "value", "bias"), definitions.split_heads
+
+    @definitions.attention.faster(module)
+    def attention(query, key, value, mask, dropped, p, scale, bias=None):
+        return forward(query, key, value, mask, dropped, p, scale, bias, alone)
+
+    @attention.joint_gradient(*inputs)
+    def of_one(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
+        return gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, alone)
+
+    @definitions.attention_of_heads.faster(module)
+    def of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
+        return forward(query, key, value, mask, dropped, p, scale, bias, partial(split, num_heads=num_heads))
+
+    @of_heads.joint_gradient(*inputs)
+    def of_several(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
+        heads = partial(split, num_heads=num_heads)
+        return gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, heads)
+
+
+def attention(query, key, value, mask, dropped, p, scale, bias, heads):
+    """The output, and the weights."""
+    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
+    query, key, value, place = map(heads, (query, key, value, out))
     scaled = query * scale  # smaller than the scores
 
-    def scores() -> Any:
+    def scores():
         product = scaled @ key.mT
         if bias is not None:
             product += bias
@@ -32,50 +58,35 @@ def attention(query, key, value, mask, dropped, p, scale, bias=None, out=None):
 
     weights, total = exponentials(scores, mask)
     weights /= total
-    if dropped is None:
-        return np.matmul(weights, value, out=out), Saved(weights=weights)
-    out = np.matmul(weights * dropped, value, out=out)  # A' V, without the factor 1/(1 - p) of dropout
-    out *= 1 / (1 - p)
+    np.matmul(weights if dropped is None else weights * dropped, value, out=place)
+    if dropped is not None:
+        place *= 1 / (1 - p)  # A' V is smaller than A'
     return out, Saved(weights=weights)
 
 
-@attention.joint_gradient("query", "key", "value", "bias")
-def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
-    return gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, (None, None, None))
-
-
-def gradients(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, bias_shape: Any,
-              saved: Any, needs: Any, out: Any) -> tuple[Any, Any, Any, Any]:
-    """The gradients of query, key, value and bias, None where not needed; the first three in `out` if given."""
+def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, heads):
+    """The gradients of query, key, value and bias; what is not needed is not filled."""
+    out, grad_bias = [np.empty(x.shape, g.dtype) for x in (query, key, value)], None
+    g, query, key, value, *places = map(heads, (g, query, key, value, *out))
     kept = weights = saved.weights
     if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
         kept, g = weights * dropped, g * (1 / (1 - p))
-    grad_value = np.matmul(kept.mT, g, out=out[2]) if needs.value else None
-    if not (needs.query or needs.key or needs.bias):
-        return None, None, grad_value, None
-    grad_scores = g @ value.mT  # dA'; from here on, in place
-    if dropped is not None:
-        grad_scores *= dropped
-    grad_scores -= row_dot(weights, grad_scores)
-    grad_scores *= weights
-    grad_bias = sum_to(grad_scores, bias_shape).copy() if needs.bias else None
-    grad_scores *= scale
-    grad_query = np.matmul(grad_scores, key, out=out[0]) if needs.query else None
-    grad_key = np.matmul(grad_scores.mT, query, out=out[1]) if needs.key else None
-    return grad_query, grad_key, grad_value, grad_bias
-
-
-@attention_of_heads_definition.faster("numpy")
-def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
-    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
-    heads = [split_heads(x, num_heads) for x in (query, key, value, out)]
-    _, saved = attention.forward(*heads[:3], mask, dropped, p, scale, bias, heads[3])
-    return out, saved
-
-
-@attention_of_heads.joint_gradient("query", "key", "value", "bias")
-def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
-    out = [np.empty(x.shape, g.dtype) for x in (query, key, value)]
-    g, query, key, value, *places = (split_heads(x, num_heads) for x in (g, query, key, value, *out))
-    *_, grad_bias = gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, places)
+    if needs.value:
+        np.matmul(kept.mT, g, out=places[2])
+    if needs.query or needs.key or needs.bias:
+        grad_scores = g @ value.mT  # dA'; from here on, in place
+        if dropped is not None:
+            grad_scores *= dropped
+        grad_scores -= row_dot(weights, grad_scores)
+        grad_scores *= weights
+        if needs.bias:
+            grad_bias = sum_to(grad_scores, bias_shape).copy()
+        grad_scores *= scale
+        if needs.query:
+            np.matmul(grad_scores, key, out=places[0])
+        if needs.key:
+            np.matmul(grad_scores.mT, query, out=places[1])
     return *out, grad_bias
+
+
+register("numpy", attention, attention_gradient, lambda x: x)

@@ -6,15 +6,13 @@ them; the kernel `product` takes strides.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.operands import sum_to
 from minigrad.functional.attention import attention as attention_definition
-from minigrad.functional.attention import attention_of_heads as attention_of_heads_definition
-from minigrad.functional.attention import split_heads
+from minigrad.kernels.attention import register
 from minigrad.kernels.cuda.launching import TILE, dense, launch, launch_rows
 
 
@@ -38,8 +36,8 @@ def four(x: Any) -> Any:
     return x[(None,) * (4 - x.ndim)]
 
 
-@attention_definition.faster("cupy")
-def attention(query, key, value, mask, dropped, p, scale, bias=None, heads=four):
+def attention(query, key, value, mask, dropped, p, scale, bias, heads):
+    """The output, and the weights; `heads` gives any array four axes."""
     if query.ndim > 4:
         return attention_definition.forward(query, key, value, mask, dropped, p, scale, bias)
     namespace = xp(query)
@@ -58,14 +56,8 @@ def attention(query, key, value, mask, dropped, p, scale, bias=None, heads=four)
     return out, Saved(weights=weights)
 
 
-@attention.joint_gradient("query", "key", "value", "bias")
-def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
-    return gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, four)
-
-
-def gradients(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, scale: float, bias_shape: Any,
-              saved: Any, needs: Any, heads: Any) -> tuple[Any, ...]:
-    """The gradients of query, key, value and bias; `heads` gives any of them four axes."""
+def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, heads):
+    """The gradients of query, key, value and bias."""
     if query.ndim > 4:
         return attention_definition.joint(g, query, key, value, dropped, p, scale, bias_shape, needs, saved)
     weights = saved.weights
@@ -81,13 +73,4 @@ def gradients(g: Any, query: Any, key: Any, value: Any, dropped: Any, p: float, 
     return *out, sum_to(grad_scores, bias_shape) if needs.bias else None
 
 
-@attention_of_heads_definition.faster("cupy")
-def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
-    heads = partial(split_heads, num_heads=num_heads)
-    return attention.forward(query, key, value, mask, dropped, p, scale, bias, heads)
-
-
-@attention_of_heads.joint_gradient("query", "key", "value", "bias")
-def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
-    heads = partial(split_heads, num_heads=num_heads)
-    return gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, heads)
+register("cupy", attention, attention_gradient, four)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,54 +13,44 @@ from minigrad import functional as F
 from minigrad.inspect import program
 from minigrad.inspect.program import sections
 
+from tests.minigrad.inspect.programs import leaf
+from tests.minigrad.ops.row import function, table
 from tests.transformer.tiny import LABELS, SOURCE, tiny_model
 from transformer import LanguageModel
 
-MASK = np.tril(np.ones((4, 4), bool))
 
-
-def leaves(*shapes, dtype=np.float64):
+def leaves(*shapes):
     rng = np.random.default_rng(0)
-    return {name: Tensor(rng.normal(size=shape).astype(dtype), requires_grad=True)
+    return {name: Tensor(rng.normal(size=shape), requires_grad=True)
             for name, shape in zip("xyz", shapes, strict=False)}
 
 
-def attention(x, y, z):
-    return (F.scaled_dot_product_attention(x, y, z, MASK, dropout_p=0.3) ** 2).sum()
+def hook(tensor, function):
+    tensor.register_hook(function)
+    return tensor
 
 
-def in_place(x, y):
-    """Rules that add into places, and repeat an index."""
-    return (x[:, 1:] * y[[0, 0, 1]].sum() + F.embedding([1, 0, 1], y).mean()).sum() + mg.concatenate([x, y]).max()
-
-
-def places(x):
-    """Slices beside arrays, and indices of one part or none."""
-    both = x[:, [0, 2]].sum() * mg.take(x, [1, 1], axis=1)[..., 1:].sum() * x[1:, MASK[1]].sum()
-    return both + (x[::-2, [[3]]] * x[[0, 2],] ** 2).sum() * x[1, -1] * x.sum()[()]
-
-
-def other_leaves(x):
-    """Nobody asks for the gradients of two leaves; parts of the graph depend on no parameter at all."""
-    y, z = leaves((4,), (4,)).values()
-    return (F.linear(y[None] * z, x) ** 2).sum()
-
-
-def hooked(x, y):
-    product, other = x * y, y * y
-    product.register_hook(lambda g: g * y * 3)
-    other.register_hook(lambda g: mg.ones_like(g))
-    return (product * other).sum()
-
-
-def derivatives(x, y):
-    cube = func.grad(lambda a: (a ** 3).sum() + a.sum())
-    return (cube(x) * y).sum() + func.jvp(lambda a: (a ** 3).sum(), (x,), (y.detach(),))[1]
+NAMES = {"mg": mg, "F": F, "func": func, "np": np, "hook": hook, "unasked": leaf(4),
+         "cubes": lambda a: (a**3 + a).sum()}
+# Rules that add into places and repeat an index; a long float32 sum; slices beside arrays, and indices of one part or
+# none; a leaf whose gradient nobody asks for; hooks; derivatives.
+EXPRESSIONS = """
+    (x * y).sum()                                                                        (2, 3), (2, 3)
+    (x[:, 1:] * y[[0, 0, 1]].sum() + F.embedding([1, 0, 1], y).mean()).sum()             (3, 4), (2, 4)
+    (mg.concatenate([x, y]).max() * x[1, -1] * x.sum()[()])                              (3, 4), (2, 4)
+    (F.embedding(np.arange(3000) % 7, x.astype("float32")) ** 2).sum()                   (7, 2),
+    (x[:, [0, 2]].sum() * mg.take(x, [1, 1], axis=1)[..., 1:] * x[:, [0, 1]]).sum()      (3, 4),
+    (x[::-2, [[3]]] * x[[0, 2],] ** 2).sum()                                             (3, 4),
+    (F.linear(unasked[None] * unasked, x) ** 2).sum()                                    (3, 4),
+    (hook(x * y, lambda g: g * y * 3) * hook(y * y, mg.ones_like)).sum()                 (2, 3), (2, 3)
+    (func.grad(cubes)(x) * y).sum() + func.jvp(cubes, (x,), (y.detach(),))[1]            (2, 3), (2, 3)
+"""
 
 
 def names():
-    """Such as need a backslash in Python; two of one tensor."""
+    """Such as need a backslash in Python; two of one tensor; a leaf with a hook."""
     x, y = leaves((2,), (2,)).values()
+    x.register_hook(lambda g: g * 3)
     return lambda: (x * y * y).sum(), {'a"b': x, "c\\d'\n": y, "again": y}
 
 
@@ -69,64 +60,41 @@ def rotary():
     return lambda: model.loss([[1, 2, 3, 4]]), model
 
 
-class Tied(nn.Module):
-    """A weight that is used twice, in different shapes, by ReLU and erfc."""
-
-    def __init__(self):
-        super().__init__()
-        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3, bias=False)
-        self.second.weight = self.first.weight
-
-    def forward(self, x):
-        return F.cross_entropy(self.second(F.gelu(self.first(x))) + self.first(F.relu(x)), [0, 2])
-
-
 def transformer(dtype=np.float64, **options):
     model = tiny_model(dtype, dropout=0.1, **options)
     return lambda: model.loss(SOURCE, LABELS, label_smoothing=0.1), model
 
 
-def of(function, *shapes, **options):
-    tensors = leaves(*shapes, **options)
-    return lambda: function(*tensors.values()), tensors
-
-
-def of_module(module, *args):
-    return lambda: module(*args), module.to(dtype=np.float64)
+def expressed(expression, shapes):
+    tensors = leaves(*shapes)
+    return lambda: function(expression, NAMES)(*tensors.values()), tensors
 
 
 CASES = {
-    "product": lambda: of(lambda x, y: (x * y).sum(), (2, 3), (2, 3)),
-    "attention": lambda: of(attention, (2, 4, 3), (2, 4, 3), (2, 4, 3)),
-    "in-place": lambda: of(in_place, (3, 4), (2, 4)),
-    "many-rows": lambda: of(lambda x: (F.embedding(np.arange(3000) % 7, x) ** 2).sum(), (7, 2), dtype=np.float32),
-    "places": lambda: of(places, (3, 4)),
-    "other leaves": lambda: of(other_leaves, (3, 4)),
-    "hooks": lambda: of(hooked, (2, 3), (2, 3)),
-    "derivatives": lambda: of(derivatives, (2, 3), (2, 3)),
+    **{row[0]: partial(expressed, *row) for row in table(EXPRESSIONS)},
     "names": names,
     "rotary": rotary,
-    "tied": lambda: of_module(Tied(), Tensor(np.random.default_rng(1).normal(size=(2, 3)))),
     "transformer": transformer,
-    "post-norm, one table": lambda: transformer(norm="post", activation="gelu", share_embeddings=True, tie_output=True),
-    "float32": lambda: transformer(np.float32),
+    "post-norm, one table": partial(transformer, norm="post", activation="gelu", share_embeddings=True,
+                                    tie_output=True),
+    "float32": partial(transformer, np.float32),
 }
 
 
-def gradients(function, tensors, state):
+def gradients(loss_of, tensors, state):
     mg.random.set_state(state)
-    loss = function()
+    loss = loss_of()
     return loss.item(), dict(zip(tensors, mg.grad(loss, list(tensors.values())), strict=True))
 
 
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_program_gives_the_loss_and_the_gradients(case, fused):
-    function, wrt = case()
+    loss_of, wrt = case()
     tensors, state = dict(wrt.named_parameters()) if isinstance(wrt, nn.Module) else wrt, mg.random.get_state()
     kinds = {name: type(tensor.data) for name, tensor in tensors.items()}
     with mg.fused(fused):
-        text, arrays = program(function, wrt)
+        text, arrays = program(loss_of, wrt)
     assert {type(node) for node in ast.parse(text).body} <= {ast.Import, ast.ImportFrom, ast.FunctionDef}
     assert set(re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE)) <= {"numpy", "scipy"}
     namespace = {}
@@ -135,7 +103,7 @@ def test_the_program_gives_the_loss_and_the_gradients(case, fused):
     for _ in range(2):  # and once more with other parameters: nothing of them was taken for a constant
         loss, found = namespace["step"](arrays)
         with mg.fused(fused):
-            value, expected = gradients(function, tensors, state)
+            value, expected = gradients(loss_of, tensors, state)
         digits = {"rtol": 2e-5, "atol": 2e-6} if loss.dtype == np.float32 else {"rtol": 1e-11, "atol": 1e-13}
         np.testing.assert_allclose(loss, value, **digits)
         assert found.keys() == expected.keys()
@@ -165,7 +133,7 @@ def test_a_constant_into_which_a_parameter_is_written_is_an_error(write):
 
 
 def test_how_it_reads():
-    text, arrays = program(*CASES["product"]())
+    text, arrays = program(*CASES["(x * y).sum()"]())
     assert text == """\
 import numpy as np
 
