@@ -73,8 +73,9 @@ class MultiHeadAttention(nn.Module):
         if cache is not None:
             return self._attend_to(cache, query, key, value, mask, return_weights, dropout)
         keys, values = self.key(tap("key_input", key)), self.value(tap("value_input", value))  # (B, S, D)
-        found = F.multi_head_attention(self.query(tap("query_input", query)), keys, values, self.num_heads, mask,
-                                       dropout, return_weights=return_weights)
+        queries = self.query(tap("query_input", query))  # (B, T, D)
+        found = F.multi_head_attention(queries, keys, values, self.num_heads, mask, dropout,
+                                       return_weights=return_weights)
         if return_weights:
             return tap("output", self.output(found[0])), found[1]
         return tap("output", self.output(found))  # (B, T, D)

@@ -8,9 +8,11 @@ import sys
 import numpy as np
 import pytest
 
+from minigrad.engine.watch import watchers
+
 from tests.transformer import runs
 from transformer.training.checkpoints import Validation, load_run
-from transformer.training.loop import fit
+from transformer.training.loop import WARM_UP, fit
 from transformer.training.messages import Messages
 from transformer.training.run_folder import RunError, numbered, pointed
 from transformer.training.trainer import Trainer
@@ -107,6 +109,18 @@ def test_a_training_goes_on(stream, show, tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream)
     fit(trainer, show_progress=show, profile=tmp_path / "trace.json")
     assert trainer.progress.step == 10
+
+
+def test_an_error_in_a_measured_update_leaves_no_profile_on(tmp_path, monkeypatch):
+    def fail(trainer):
+        if trainer.progress.step == WARM_UP + 2:
+            raise RuntimeError("stop")
+
+    runs.after_update(monkeypatch, fail)
+    with pytest.raises(RuntimeError, match="stop"):
+        fit(runs.new_trainer(tmp_path / "run"), show_progress=False, profile=tmp_path / "trace.json")
+    assert watchers() == ()
+    assert (tmp_path / "trace.json").exists()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a full disk of Linux")
