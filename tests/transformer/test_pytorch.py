@@ -106,6 +106,7 @@ def test_outputs_and_every_gradient_are_pytorchs(case, dtype, device):
         load_pytorch(its, weights, stack, (lambda name: renamed(name, HERE)) if kind == "model" else None)
     found = measure(kind, module, inputs_of(case))
     assert found.keys() == expected.keys()
+    assert {array.dtype for array in found.values()} == {np.dtype(dtype)}
     for name, array in expected.items():
         bound = TOLERANCE[dtype] * max(abs(array).max(), 1e-3)
         np.testing.assert_allclose(found[name], array, rtol=0, atol=bound, err_msg=name)

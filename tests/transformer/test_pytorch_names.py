@@ -116,7 +116,8 @@ def test_gradients_of_frozen_parts_are_zeros_and_all_are_copies(device):
 
 def test_a_function_leads_from_their_names_to_those_here():
     module, other = filled(block(), 1), filled(block(), 2)
-    state = {name.replace("layers.", "h."): value for name, value in to_pytorch(module).items()} | {"h.0.mask": np.ones(1)}
+    state = {name.replace("layers.", "h."): value for name, value in to_pytorch(module).items()}
+    state["h.0.mask"] = np.ones(1)
     names = {"again": "norm.bias", "h.0.mask": None}
 
     def rename(name):
