@@ -46,9 +46,15 @@ def build(kind, options):
         layer_norm_eps=options["eps"]))
 
 
-AROUND = [("encoder.embedding.table", "source_embedding"), ("decoder.embedding.table", "target_embedding"),
-          ("encoder.embedding.positions", "source_positions"), ("decoder.embedding.positions", "target_positions"),
-          ("projection", "generator"), ("encoder", "transformer.encoder"), ("decoder", "transformer.decoder")]
+AROUND = [line.split() for line in """\
+encoder.embedding.table      source_embedding
+decoder.embedding.table      target_embedding
+encoder.embedding.positions  source_positions
+decoder.embedding.positions  target_positions
+projection                   generator
+encoder                      transformer.encoder
+decoder                      transformer.decoder
+""".splitlines()]
 HERE = [(theirs, ours) for ours, theirs in AROUND]
 
 
