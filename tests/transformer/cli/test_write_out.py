@@ -48,8 +48,9 @@ def test_it_replaces_what_it_wrote_and_nothing_else(run, tmp_path, monkeypatch):
     for source in ("one", "two"):
         assert call("write-out", run, source).exit_code == 0
         assert f"'{source}'" in program.read_text(encoding="utf-8").splitlines()[0]
-    program.unlink()
-    assert "is there already" in refused("write-out", run, "one")  # the arrays of another program
+    for change in (lambda: program.write_text("mine"), program.unlink):  # and then there are another program's arrays
+        change()
+        assert "is there already" in refused("write-out", run, "one")
 
 
 def test_a_loss_that_is_not_finite_is_no_program(run, tmp_path, monkeypatch):
