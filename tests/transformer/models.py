@@ -125,7 +125,7 @@ def captions(device="cpu"):
 
 
 THREE_WAY = {"share_embeddings": True, "tie_output": True}
-TRANSLATING = {
+MODELS = {
     "pre-norm, relu, nothing tied": translating(),
     "post-norm, gelu, three-way tied": translating(norm="post", activation="gelu", num_heads=4, **THREE_WAY),
     "without final norms, gelu_tanh, output tied, learned positions, two layers": translating(
@@ -136,8 +136,6 @@ TRANSLATING = {
         first_position=1, layer_norm_eps=1e-2),
     "silu, many heads, two layers in the encoder": translating(
         activation="silu", d_model=16, num_heads=8, num_encoder_layers=2),
-}
-MODELS = TRANSLATING | {
     "padding among the tokens, and at their beginning": translating(pad_id=8, num_decoder_layers=2),
     "grouped, rotary": translating(grouped),
     "as GPT-2": continuing(activation="gelu_tanh", num_layers=2),

@@ -4,6 +4,7 @@ The reference holds, for ten names, token ids, greedy and beam-4 outputs with th
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,34 +19,36 @@ pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason=f"the model {FOLDER.
 
 TOLERANCE = 2e-5  # both sides compute in float32, in different orders
 PAD, BOS = 0, 1
-# What they call a part of a layer -> what it holds here, one above the other.
-PARTS = {
-    "self_attention/layer_norm": ["self_attention_residual.norm"],
-    "self_attention/linear_0": ["self_attention.query", "self_attention.key", "self_attention.value"],
-    "self_attention/linear_1": ["self_attention.output"],
-    "attention/layer_norm": ["cross_attention_residual.norm"],
-    "attention/linear_0": ["cross_attention.query"],
-    "attention/linear_1": ["cross_attention.key", "cross_attention.value"],
-    "attention/linear_2": ["cross_attention.output"],
-    "ffn/layer_norm": ["feed_forward_residual.norm"],
-    "ffn/linear_0": ["feed_forward.inner"],
-    "ffn/linear_1": ["feed_forward.outer"],
-}
-AROUND = {"decoder/projection": "projection", "encoder/embeddings": "encoder.embedding.table",
-          "decoder/embeddings": "decoder.embedding.table", "encoder/layer_norm": "encoder.norm",
-          "decoder/layer_norm": "decoder.norm"}
+# What they call a part, and what it holds here, one above the other.
+NAMES = dict(line.split(None, 1) for line in """\
+self_attention/layer_norm self_attention_residual.norm
+self_attention/linear_0   self_attention.query self_attention.key self_attention.value
+self_attention/linear_1   self_attention.output
+attention/layer_norm      cross_attention_residual.norm
+attention/linear_0        cross_attention.query
+attention/linear_1        cross_attention.key cross_attention.value
+attention/linear_2        cross_attention.output
+ffn/layer_norm            feed_forward_residual.norm
+ffn/linear_0              feed_forward.inner
+ffn/linear_1              feed_forward.outer
+decoder/projection        projection
+encoder/embeddings        encoder.embedding.table
+decoder/embeddings        decoder.embedding.table
+encoder/layer_norm        encoder.norm
+decoder/layer_norm        decoder.norm
+gamma                     weight
+beta                      bias
+""".splitlines())
 
 
 def our_state(theirs):
     """The arrays of their checkpoint under the names of our `state_dict`."""
     ours = {}
     for name, array in theirs.items():
-        path, _, kind = name.rpartition("/")
-        stack, layer, part = (*path.split("/", 2), "")[:3]
-        number = layer.removeprefix("layer_")
-        parts = [f"{stack}.layers.{number}.{ours}" for ours in PARTS[part]] if part else [AROUND[path]]
-        kind = {"gamma": "weight", "beta": "bias"}.get(kind, kind)
-        ours |= {f"{ours}.{kind}": rows for ours, rows in zip(parts, np.split(array, len(parts)), strict=True)}
+        stack, number, part, kind = re.fullmatch(r"(?:(\w+)/layer_(\d+)/)?(.+)/(\w+)", name).groups()
+        parts = [f"{stack}.layers.{number}.{here}" if stack else here for here in NAMES[part].split()]
+        ours |= {f"{here}.{NAMES.get(kind, kind)}": rows
+                 for here, rows in zip(parts, np.split(array, len(parts)), strict=True)}
     return ours
 
 

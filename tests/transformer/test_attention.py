@@ -14,6 +14,7 @@ from transformer import GroupedQueryAttention, MultiHeadAttention, RotaryPositio
 BATCH, QUERIES, KEYS, FEATURES, HEADS = 2, 3, 5, 12, 4
 # The second sentence has 3 real keys; the queries are the last of the keys.
 MASK = padding_mask((np.arange(KEYS) < np.array([[5], [3]])).astype(int)) & causal_mask(QUERIES, KEYS)
+PARTS = "query", "key", "value", "output"
 OPTIONS = [
     {"num_kv_heads": 1, "bias": False},
     {"num_kv_heads": 2, "head_dim": 4, "bias": ("query", "value", "output")},
@@ -48,9 +49,8 @@ def by_definition(module, query, key, value):
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_the_definition(options, device):
     module = made(**options)
-    named = {"bias": True, **options}["bias"]
-    assert [name for name in ("query", "key", "value", "output") if getattr(module, name).bias is not None] == [
-        name for name in ("query", "key", "value", "output") if named is True or (named and name in named)]
+    biased = {*PARTS} if options.get("bias", True) is True else {*(options["bias"] or ())}
+    assert {name for name in PARTS if getattr(module, name).bias is not None} == biased
     expected = by_definition(module, *inputs()).numpy()
     np.testing.assert_allclose(module.to(device)(*inputs(device), MASK).numpy(), expected, rtol=0, atol=1e-12)
 

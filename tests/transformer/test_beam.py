@@ -140,47 +140,41 @@ def test_evaluation_mode_for_decoding_only(decode):
 @every_way
 def test_threads_divide_the_batch(decode, monkeypatch):
     """Sentences of like length go together, with their prefixes, and come back in their order; no token is lost."""
-    model, sources = prefer(peaked_model(4), eos=-2.0), random_sources(4, (*range(1, 19), 3, 1, 9, 2))
-    prefixes = [[letter] * (row % 3) for row, letter in enumerate(np.resize(LETTERS, len(sources)))]
-    for given, shapes in ((sources, [(6, 19), (16, 13)]), (np.insert(sources, 1, PAD, axis=1), [(6, 20), (16, 14)])):
-        one, parts = [h for h, *_ in decode(model, given, prefix=prefixes)], []
-        monkeypatch.setattr(beam, "trimmed", lambda *ids, parts=parts: (
-            parts.append(trimmed(*ids).shape) or trimmed(*ids)))
-        with minigrad.parallel.threads(2):
-            two = [h for h, *_ in decode(model, given, prefix=prefixes)]
-        assert sorted(parts) == shapes
-        assert [h.ids for h in one] == [h.ids for h in two]
-        np.testing.assert_allclose([h.score for h in one], [h.score for h in two], rtol=1e-12)
-        assert all(h.ids[:len(prefix)] == prefix for h, prefix in zip(one, prefixes, strict=True))
+    model = prefer(peaked_model(4), eos=-2.0)
+    sources = np.insert(random_sources(4, (*range(1, 19), 3, 1, 9, 2)), 1, PAD, axis=1)
+    prefixes, parts = [[letter] * (row % 3) for row, letter in enumerate(np.resize(LETTERS, len(sources)))], []
+    one = [h for h, *_ in decode(model, sources, prefix=prefixes)]
+    monkeypatch.setattr(beam, "trimmed", lambda *ids: parts.append(trimmed(*ids).shape) or trimmed(*ids))
+    with minigrad.parallel.threads(2):
+        two = [h for h, *_ in decode(model, sources, prefix=prefixes)]
+    assert sorted(parts) == [(6, 20), (16, 14)]
+    assert [h.ids for h in one] == [h.ids for h in two]
+    np.testing.assert_allclose([h.score for h in one], [h.score for h in two], rtol=1e-12)
+    assert all(h.ids[:len(prefix)] == prefix for h, prefix in zip(one, prefixes, strict=True))
 
 
 # --- Mistakes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("source", "options", "error", "message"), [
-    *((None, options, ValueError, message) for options, message in (
-        ({"beam_size": 0}, "beam_size .* 0"), ({"num_best": 3}, "beam of 2 .* 3 best"),
-        ({"alpha": -0.1}, "alpha .* -0.1"), ({"alpha": math.nan}, "alpha .* nan"),
-        ({"max_length": 41}, "max_length 41 .* 40 positions"),
-        ({"prefix": [[3], [4], [5]]}, "a prefix for each of the 2 sentences expected, got 3"),
-        *(({"prefix": [3, token]}, "prefix 0 has padding, or the beginning or the end") for token in (0, 1, 2)),
-        ({"min_length": -1}, "min_length must be at least 0"), ({"repetition_penalty": 0}, "at least 0.001, got 0"),
-        ({"repetition_penalty": math.inf}, "at most 1000"),
-        ({"no_repeat_ngram_size": -1}, "no_repeat_ngram_size must be at least 0"))),
-    (None, {"prefix": [3, 6]}, IndexError, "prefix: id 6 is out of range"),
-    (None, {"prefix": [0.5]}, TypeError, "prefix must be integers"),
-    (None, {"prefix": np.ma.masked_equal([3, 4], 4)}, TypeError, "masked"),
-    (None, {"min_length": 2.5}, TypeError, "min_length must be an integer"),
-    (None, {"min_lenght": 4}, TypeError, "min_lenght"),
-    (None, {"prefix": [3] * 8, "max_length": 7}, DecodingError, "8 tokens is more than the greatest length, 7"),
-    (None, {"min_length": 41}, DecodingError, "41 tokens is more than the greatest length, 40"),
-    (None, {"min_length": 4, "no_repeat_ngram_size": 1}, DecodingError, "no token may follow; lower min_length"),
-    ([3, 4, EOS], {}, ValueError, r"\(batch, length\)"),
-    ([[3, 9, EOS]], {}, IndexError, "id 9"),
-    (np.zeros((2, 0), np.int64), {}, ValueError, "row 0 .* no tokens"),
-    ([[3] * 40 + [EOS]], {}, ValueError, "41 tokens .* 40 positions"),
+@pytest.mark.parametrize(("options", "error", "message"), [
+    ({"beam_size": 0}, ValueError, "beam_size .* 0"), ({"num_best": 3}, ValueError, "beam of 2 .* 3 best"),
+    ({"alpha": -0.1}, ValueError, "alpha .* -0.1"), ({"alpha": math.nan}, ValueError, "alpha .* nan"),
+    ({"max_length": 41}, ValueError, "max_length 41 .* 40 positions"),
+    ({"prefix": [[3], [4], [5]]}, ValueError, "a prefix for each of the 2 sentences expected, got 3"),
+    *(({"prefix": [3, token]}, ValueError, "prefix 0 has padding, or the beginning or the end") for token in (0, 1, 2)),
+    ({"prefix": [3, 6]}, IndexError, "prefix: id 6 is out of range"),
+    ({"prefix": [0.5]}, TypeError, "prefix must be integers"),
+    ({"prefix": np.ma.masked_equal([3, 4], 4)}, TypeError, "masked"),
+    ({"prefix": [3] * 8, "max_length": 7}, DecodingError, "8 tokens is more than the greatest length, 7"),
+    ({"min_length": -1}, ValueError, "min_length must be at least 0"),
+    ({"min_length": 4, "no_repeat_ngram_size": 1}, DecodingError, "no token may follow; lower min_length"),
+    ({"min_lenght": 4}, TypeError, "min_lenght"),
+    ({"repetition_penalty": 0}, ValueError, "at least 0.001, got 0"),
+    ({"repetition_penalty": math.inf}, ValueError, "at most 1000"),
+    ({"source": [[3, 9, EOS]]}, IndexError, "id 9"),
+    ({"source": np.zeros((2, 0), np.int64)}, ValueError, "row 0 .* no tokens"),
+    ({"source": [[3] * 40 + [EOS]]}, ValueError, "41 tokens .* 40 positions"),
 ], ids=str)
-def test_mistakes(source, options, error, message):
+def test_mistakes(options, error, message):
     with pytest.raises(error, match=message):
-        beam_search(peaked_model(0), random_sources(0, (5, 2)) if source is None else source,
-                    **{"beam_size": 2} | options)
+        beam_search(**{"model": peaked_model(0), "source": random_sources(0, (5, 2)), "beam_size": 2} | options)

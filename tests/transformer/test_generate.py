@@ -89,19 +89,10 @@ def test_each_prompt_is_continued_as_alone(options, more, device):
 
 def test_an_array_of_prompts_and_threads_make_no_difference():
     model, prompts = peaked(), np.random.default_rng(0).integers(0, 11, (40, 3))
-    for options in ({}, {"temperature": 1.0}):
-        with minigrad.random.fork(1):
-            expected = generate(model, minigrad.Tensor(prompts), 5, **options)
-        with minigrad.random.fork(1), minigrad.parallel.threads(2):
-            assert [h.ids for h in generate(model, prompts, 5, **options)] == [h.ids for h in expected]
-
-
-def test_each_token_is_read_once(monkeypatch):
-    model, read = peaked(), []
-    forward = model.forward
-    monkeypatch.setattr(model, "forward", lambda ids, cache: read.append(out := forward(ids, cache=cache)) or out)
-    generate(model, [[5, 3, 9], [4, 4, 4]], 4)
-    assert [logits.shape for logits in read] == [(2, 3, 11), *[(2, 1, 11)] * 3]
+    with minigrad.random.fork(1):
+        expected = generate(model, minigrad.Tensor(prompts), 5, temperature=1.0)
+    with minigrad.random.fork(1), minigrad.parallel.threads(2):
+        assert [h.ids for h in generate(model, prompts, 5, temperature=1.0)] == [h.ids for h in expected]
 
 
 def test_draws_have_the_probabilities_of_the_model():
@@ -113,9 +104,7 @@ def test_draws_have_the_probabilities_of_the_model():
         model, [5, 3], 200, 200, 2, 0.0, EOS, ())}
     counts = Counter(whole(h) for h in found)
     assert fits(np.array([counts[ids] for ids in expected]), np.exp(list(expected.values())))
-    for h in found[:100]:
-        assert h.log_probability == pytest.approx(expected[whole(h)], rel=1e-10)
-    assert generate(model, [[5, 3]] * draws, 2, temperature=1.0, end_id=EOS) != found
+    assert all(h.log_probability == pytest.approx(expected[whole(h)], rel=1e-10) for h in found[:100])
 
 
 # --- Mistakes -------------------------------------------------------------------------------------
@@ -129,30 +118,26 @@ def test_draws_have_the_probabilities_of_the_model():
     ({"memory": minigrad.Tensor(np.ones((3, 5, 8)))}, ValueError, "a row for each of the 1 prompts, got shape"),
     ({"max_new_tokens": 41}, ValueError, "41 tokens is longer than the model's 40 positions"),
     ({"max_new_tokens": 0}, ValueError, "max_new_tokens .* 0"),
-    ({"beam_size": 0}, ValueError, "beam_size .* 0"),
     ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
-    ({"temperature": 0.0}, ValueError, "temperature .* 0.0"),
-    ({"top_p": 1.5}, ValueError, "top_p .* 1.5"),
-    ({"foo": 1}, TypeError, "foo"),
+    ({"temperature": 0.0}, ValueError, "temperature .* 0.0"), ({"top_p": 1.5}, ValueError, "top_p .* 1.5"),
     ({"end_id": 11}, IndexError, "the token 11 that ends a text is outside the vocabulary of 11"),
-    *(({"prompt": [[*range(11)]], **options}, DecodingError, "min_length|no token may follow") for options in (
-        {"min_length": 6}, {"no_repeat_ngram_size": 1, "never": range(5, 11), "beam_size": 2}, {"never": range(11)},
-        {"never": range(11), "top_k": 2})),
+    ({"prompt": [[*range(11)]], "no_repeat_ngram_size": 1, "never": range(5, 11), "beam_size": 2}, DecodingError,
+     "no token may follow"),
+    ({"never": range(11), "top_k": 2}, DecodingError, "no token may follow"),
 ], ids=str)
 def test_mistakes(arguments, error, message):
     with pytest.raises(error, match=message):
         generate(**{"model": peaked(), "prompt": [[3]], "max_new_tokens": 3} | arguments)
 
 
-@pytest.mark.parametrize(("prompt", "options", "error"), [
-    ([[3]], {}, ValueError), ([3], {"top_k": 0}, ValueError), ([3], {"min_length": 4}, ValueError),
-    ([3], {"beam_size": 2}, TypeError)], ids=str)
-def test_a_stream_tells_of_mistakes_at_once(prompt, options, error):
-    with pytest.raises(error, match=r"prompts must be|top_k|greatest length, 3|beam_size"):
+@pytest.mark.parametrize(("prompt", "options", "message"), [
+    ([[3]], {}, "prompts must be"), ([3], {"top_k": 0}, "top_k"), ([3], {"min_length": 4}, "greatest length, 3")])
+def test_a_stream_tells_of_mistakes_at_once(prompt, options, message):
+    with pytest.raises(ValueError, match=message):
         stream(peaked(), prompt, 3, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"temperature": 1.0}, {"beam_size": 2}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"temperature": 1.0}], ids=str)
 def test_a_model_without_finite_probabilities(options):
     model = peaked()
     model.layers[1].feed_forward.outer.bias.data[0] = np.nan

@@ -34,10 +34,6 @@ def described(layer):
     return options, {name: tensor.numpy().tolist() for name, tensor in layer.state_dict().items()}
 
 
-def features(*shape, seed=0):
-    return Tensor(np.random.default_rng(seed).standard_normal((*shape, 8)))
-
-
 @pytest.mark.parametrize("layer", TAKES)
 @pytest.mark.parametrize("options", [{}, OPTIONS], ids=["defaults", "every option"])
 def test_values_by_name_are_those_of_a_configuration(layer, options):
@@ -60,13 +56,11 @@ def test_a_layer_without_cross_attention_is_an_encoder_layer_under_a_causal_mask
     layer, encoder = (kind(**SIZES, norm=norm, dropout=0.0, **options).to(dtype=np.float64)
                       for kind, options in ((DecoderLayer, {"cross_attention": False}), (EncoderLayer, {})))
     jitter(layer)
-    encoder.load_state_dict(layer.state_dict())
-    assert layer.cross_attention is None
-    assert layer.cross_attention_residual is None
-    x, mask = features(2, 4), causal_mask(4)
-    out = layer(x, mask=mask)
-    np.testing.assert_array_equal(out.numpy(), encoder(x, mask).numpy())
-    np.testing.assert_array_equal(layer(x, features(2, 5), mask).numpy(), out.numpy())  # as in a Decoder
+    encoder.load_state_dict(layer.state_dict())  # with no other names
+    x, memory = (Tensor(np.random.default_rng(length).standard_normal((2, length, 8))) for length in (4, 5))
+    mask = causal_mask(4)
+    for out in (layer(x, mask=mask), layer(x, memory, mask)):  # as in a Decoder
+        np.testing.assert_array_equal(out.numpy(), encoder(x, mask).numpy())
     for given in (mask, Tensor(mask)):  # as a memory it would not be looked at: there would be no mask
         with pytest.raises(TypeError, match=r"layer\(x, mask=mask\)"):
             layer(x, given)
@@ -75,5 +69,5 @@ def test_a_layer_without_cross_attention_is_an_encoder_layer_under_a_causal_mask
 def test_an_activation_of_ones_own():
     named, function = (drawn(lambda kind=kind: FeedForward(d_model=8, d_ff=12, dropout=0.0, activation=kind))
                        for kind in ("gelu", F.gelu))
-    x = features(2, 3).to(dtype=np.float32)
+    x = Tensor(np.ones((2, 3, 8), np.float32))
     np.testing.assert_array_equal(named(x).numpy(), function(x).numpy())

@@ -16,7 +16,7 @@ from transformer.model.masks import source_mask, target_mask
 IDS = np.array([[5, 0, 6], [5, 6, 7]])
 
 
-def test_a_target_sees_the_real_tokens_up_to_each_of_its_own():
+def test_a_target_sees_the_real_tokens_up_to_each_of_its_own(device):
     """And a source the real ones; None is a mask that is True everywhere."""
     for past, pad in ((0, 0), (1, 0), (2, 0), (0, 6), (0, 9), (2, 9)):
         allowed, real = target_mask(IDS, pad, past), np.broadcast_to((pad != IDS)[:, None, None], (2, 1, 3 - past, 3))
@@ -26,6 +26,10 @@ def test_a_target_sees_the_real_tokens_up_to_each_of_its_own():
         found = source_mask(IDS, pad)
         assert (allowed is None) == (pad == 9 and past == 2)
         assert found is None if pad == 9 else np.array_equal(found, padding_mask(IDS, pad))
+    for given in (Tensor(IDS, device=device), asarray_on(device, IDS), IDS.tolist()):
+        mask = padding_mask(given)
+        assert (device_of(mask), mask.dtype) == ("cpu" if isinstance(given, list) else device, bool)
+        np.testing.assert_array_equal(to_numpy(mask), padding_mask(IDS))
     for queries in range(6):  # the last ones
         np.testing.assert_array_equal(causal_mask(queries, 5), np.tri(5, dtype=bool)[5 - queries:])
     with pytest.raises(ValueError, match=r"\(3,\)"):
@@ -34,20 +38,7 @@ def test_a_target_sees_the_real_tokens_up_to_each_of_its_own():
         causal_mask(4, 3)
 
 
-def test_ids_may_be_tensors_arrays_and_lists_and_masks_are_where_they_are(device):
-    for make in (padding_mask, source_mask):
-        for given, place in ((Tensor(IDS, device=device), device), (asarray_on(device, IDS), device),
-                             (IDS.tolist(), "cpu")):
-            mask = make(given)
-            assert (device_of(mask), mask.dtype) == (place, bool)
-            np.testing.assert_array_equal(to_numpy(mask), make(IDS))
-
-
 # --- One convention -------------------------------------------------------------------------------
-
-
-def features(length, seed):
-    return Tensor(np.random.default_rng(seed).standard_normal((2, length, 8)))
 
 
 def made(kind, *arguments):
@@ -55,83 +46,70 @@ def made(kind, *arguments):
         return kind(*arguments).to(dtype=np.float64)
 
 
-def attend_by_function(mask, keys):
-    x = keys.reshape(2, -1, 2, 4).swapaxes(1, 2)  # (B, H, S, D/H)
-    return F.scaled_dot_product_attention(features(3, 1).reshape(2, 3, 2, 4).swapaxes(1, 2), x, x, mask)
-
-
+QUERY, KEYS = (Tensor(np.random.default_rng(length).standard_normal((2, length, 8))) for length in (3, 4))
 PLACES = {
-    "function": attend_by_function,
-    "module": lambda mask, keys: made(MultiHeadAttention, 8, 2)(features(3, 1), keys, keys, mask),
+    "function": lambda mask, keys: F.scaled_dot_product_attention(QUERY, keys, keys, mask),
+    "module": lambda mask, keys: made(MultiHeadAttention, 8, 2)(QUERY, keys, keys, mask),
     # What another token than the keys that change gets: a layer also passes each token on to itself.
     "encoder layer": lambda mask, keys: made(EncoderLayer, tiny_config())(keys, mask)[:, 1],
-    "decoder layer": lambda mask, keys: made(DecoderLayer, tiny_config())(features(3, 1), keys, None, mask),
+    "decoder layer": lambda mask, keys: made(DecoderLayer, tiny_config())(QUERY, keys, None, mask),
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_true_means_may_attend_everywhere(place):
+@pytest.mark.parametrize("attend", PLACES.values(), ids=PLACES)
+def test_true_means_may_attend_everywhere(attend):
     """A key has an influence where the mask is True, and nowhere else: from the function to the layers."""
-    keys = features(4, 5).numpy()
     mask = np.array([False, True, False, True])
-    before = PLACES[place](mask, Tensor(keys)).numpy()
-    for key in range(4):
-        changed = keys.copy()
-        changed[:, key] += np.arange(8)
-        if key != 1 or place != "encoder layer":
-            assert np.array_equal(PLACES[place](mask, Tensor(changed)).numpy(), before) != mask[key]
+    before = attend(mask, KEYS).numpy()
+    for key in (0, 2, 3):
+        changed = KEYS.numpy() + np.arange(8) * (np.arange(4) == key)[:, None]
+        assert np.array_equal(attend(mask, Tensor(changed)).numpy(), before) != mask[key]
     for wrong in (np.ones((3, 4)), Tensor(np.ones((3, 4), np.int64)), [[True]]):
         with pytest.raises(TypeError, match="boolean"):
-            PLACES[place](wrong, Tensor(keys))
+            attend(wrong, KEYS)
 
 
 # --- A batch with as many examples as queries --------------------------------------------------------
 
-ATTENTIONS = {  # of x (B, T, 4); and the indices that make a mask one of examples, and of all of them
-    "module": (lambda x, mask: made(MultiHeadAttention, 4, 2)(x, x, x, mask), ":, None, None, :", "None, None"),
-    "function": (lambda x, mask: F.multi_head_attention(x, x, x, 2, mask), ":, None, None, :", "None, None"),
-    "function, with weights": (lambda x, mask: F.multi_head_attention(x, x, x, 2, mask, return_weights=True)[0],
-                               ":, None, None, :", "None, None"),
-    "one head": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, mask), ":, None, :", "None"),
+ATTENTIONS = {  # of x (B, T, 4); and the axes between those of the batch and of the queries
+    "module": (lambda x, mask: made(MultiHeadAttention, 4, 2)(x, x, x, mask), 2),
+    "with weights": (lambda x, mask: F.multi_head_attention(x, x, x, 2, mask, return_weights=True)[0], 2),
+    "one head": (lambda x, mask: F.scaled_dot_product_attention(x, x, x, mask), 1),
 }
-INDICES = {":, None, None, :": np.s_[:, None, None], ":, None, :": np.s_[:, None], "None, None": np.s_[None, None],
-           "None": np.s_[None]}
-every_attention = pytest.mark.parametrize(("attend", "of_examples", "of_all"), ATTENTIONS.values(), ids=ATTENTIONS)
+every_attention = pytest.mark.parametrize(("attend", "axes"), ATTENTIONS.values(), ids=ATTENTIONS)
 X = Tensor(np.random.default_rng(0).normal(size=(4, 4, 4)))
 
 
 @every_attention
-def test_a_mask_that_may_be_of_padding_or_of_queries_is_refused(attend, of_examples, of_all):
+def test_a_mask_that_may_be_of_padding_or_of_queries_is_refused(attend, axes):
     """It was read as (T, S): for a mask of padding silently wrong."""
     real = np.array([[1, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0]], bool)
     padding = [np.arange(4) < np.array(lengths)[:, None] for lengths in ([3, 4, 3, 4], [2, 2, 4, 4], [4, 3, 3, 4])]
     for mask in (real, Tensor(real), real[:, :1], *padding, *(mask[::-1, ::-1] for mask in padding)):
         with pytest.raises(ValueError, match=r"each example .* each query") as info:
             attend(X, mask)
-        for index in (of_examples, of_all):
-            assert f"mask[{index}]" in str(info.value)
-            assert attend(X, mask[INDICES[index]]).shape == (4, 4, 4)
+        new = ", None" * axes
+        assert f"mask[:{new}, :]" in str(info.value)
+        assert f"mask[{new[2:]}]" in str(info.value)
+        for index in ((slice(None), *[None] * axes), (None,) * axes):
+            assert attend(X, mask[index]).shape == (4, 4, 4)
     for batch in (3, 1):  # with so many, these can only be queries
         assert attend(X[:batch], real).shape == (batch, 4, 4)
 
 
 @every_attention
-def test_masks_that_mean_one_thing_alone_are_not(attend, of_examples, of_all):
+def test_masks_that_mean_one_thing_alone_are_not(attend, axes):
     same, whole = np.tile([True, False, True, True], (4, 1)), np.ones((4, 4), bool)
     window, blocks = causal_mask(4) & ~np.tri(4, k=-2, dtype=bool), np.kron(np.eye(2), np.ones((2, 2))) > 0
     for mask in (causal_mask(4), Tensor(causal_mask(4)), same, same[:1], whole, whole[:, :1], window, blocks):
-        np.testing.assert_array_equal(attend(X, mask).numpy(), attend(X, mask[INDICES[of_all]]).numpy())
-
-
-def test_the_last_queries_of_more_keys_have_a_causal_mask_too():
-    q, k = Tensor(np.ones((2, 1, 2, 4))), Tensor(np.ones((2, 1, 5, 4)))
-    for mask in (causal_mask(2, 5), causal_mask(2, 5) & ~np.tri(2, 5, 1, dtype=bool)):
-        assert F.scaled_dot_product_attention(q, k, k, mask).shape == q.shape
+        np.testing.assert_array_equal(attend(X, mask).numpy(), attend(X, mask[(None,) * axes]).numpy())
+    for mask in (causal_mask(4, 6), causal_mask(4, 6) & ~np.tri(4, 6, 1, dtype=bool)):  # the last of more keys
+        more = minigrad.concatenate([X, X[:, :2]], axis=1)
+        assert F.scaled_dot_product_attention(X, more, more, mask).shape == X.shape
 
 
 def test_a_mask_on_a_gpu_is_not_read(stand_in):
-    x = Tensor(np.ones((2, 2, 4)), device="cuda:0")
-    mask = Tensor(np.array([[True, False], [False, True]]), device="cuda:0")
+    x, mask = (Tensor(array, device="cuda:0") for array in (np.ones((2, 2, 4)), np.eye(2) > 0))
     stand_in.clear()
     F.multi_head_attention(x, x, x, 2, mask)
     assert not stand_in.synchronizations

@@ -18,24 +18,15 @@ def live_nodes():
     return sum(type(thing) is Node for thing in gc.get_objects())
 
 
-@pytest.mark.parametrize(("after", "fused"), [("nothing", True), ("backward", False), ("grad of grad", True)])
-def test_a_dropped_loss_leaves_no_node_behind_without_the_collector(after, fused):
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_dropped_loss_leaves_no_node_behind_without_the_collector(fused):
     model = tiny_model(dropout=0.2)
     gc.collect()
     gc.disable()
     try:
         before = live_nodes()
         with minigrad.fused(fused):
-            loss = model.loss(SOURCE, LABELS, 0.1)
-            assert live_nodes() > before + 50
-            if after == "backward":
-                loss.backward()
-            elif after == "grad of grad":
-                parameters = list(model.parameters())
-                gradients = minigrad.grad(loss, parameters, create_graph=True)
-                minigrad.grad(gradients[0].sum(), parameters[1:3])
-                del gradients
-        del loss
+            minigrad.grad(model.loss(SOURCE, LABELS, 0.1), list(model.parameters()), create_graph=True)
         assert live_nodes() == before
     finally:
         gc.enable()

@@ -46,9 +46,15 @@ def build(kind, options):
         layer_norm_eps=options["eps"]))
 
 
-AROUND = [("encoder.embedding.table", "source_embedding"), ("decoder.embedding.table", "target_embedding"),
-          ("encoder.embedding.positions", "source_positions"), ("decoder.embedding.positions", "target_positions"),
-          ("projection", "generator"), ("encoder", "transformer.encoder"), ("decoder", "transformer.decoder")]
+AROUND = [line.split() for line in """\
+encoder.embedding.table      source_embedding
+decoder.embedding.table      target_embedding
+encoder.embedding.positions  source_positions
+decoder.embedding.positions  target_positions
+projection                   generator
+encoder                      transformer.encoder
+decoder                      transformer.decoder
+""".splitlines()]
 HERE = [(theirs, ours) for ours, theirs in AROUND]
 
 
@@ -106,6 +112,7 @@ def test_outputs_and_every_gradient_are_pytorchs(case, dtype, device):
         load_pytorch(its, weights, stack, (lambda name: renamed(name, HERE)) if kind == "model" else None)
     found = measure(kind, module, inputs_of(case))
     assert found.keys() == expected.keys()
+    assert {array.dtype for array in found.values()} == {np.dtype(dtype)}
     for name, array in expected.items():
         bound = TOLERANCE[dtype] * max(abs(array).max(), 1e-3)
         np.testing.assert_allclose(found[name], array, rtol=0, atol=bound, err_msg=name)

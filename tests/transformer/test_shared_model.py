@@ -3,7 +3,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
 import minigrad
@@ -46,8 +45,7 @@ def test_a_model_that_is_trained_is_decoded_in_another_thread(decode):
             done.set()
         decoding.result()
     for arrays, those_alone in zip(together, alone, strict=True):
-        for array, as_alone in zip(arrays, those_alone, strict=True):
-            np.testing.assert_array_equal(array, as_alone)
+        assert [array.tobytes() for array in arrays] == [array.tobytes() for array in those_alone]
     assert found == [expected] * len(found)
 
 
@@ -56,8 +54,8 @@ def test_eight_threads_share_a_translator(run):
     lines = SENTENCES[:20]
 
     def work(_):
-        translations, scores = translator.translate(lines, beam=2), translator.evaluate(*zip(*PAIRS[:10], strict=True))
-        return translations, {name: value for name, value in scores.items() if name != "seconds"}
+        scores = translator.evaluate(*zip(*PAIRS[:10], strict=True))
+        return translator.translate(lines, beam=2), scores | {"seconds": 0}
 
     expected = work(0)
     with ThreadPoolExecutor(8) as pool:

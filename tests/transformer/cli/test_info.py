@@ -1,5 +1,6 @@
 """``info --verify``: what is intact in the folder of a run; and what other commands say of one that is damaged."""
 
+import re
 import shutil
 
 import pytest
@@ -45,6 +46,8 @@ def test_verify(damage, copy):
     assert [text.split()[0] for text in lines] == ["00000003", "00000002", "latest:", "best:", "log.csv"]
     assert [text.split()[0] for text in lines if not text.endswith(" intact")] == damaged
     assert contents(copy) == before
+    if not damaged:
+        assert re.search(r"parameters\n(.*\n)*.*d_model +8\n(.*\n)*.*step +3\n", call("info", copy).stdout)
 
 
 def test_a_damaged_checkpoint_is_replaced_by_name(copy):

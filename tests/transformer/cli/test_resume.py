@@ -17,7 +17,6 @@ from transformer.training.checkpoints import load_run
     ("--seed 4 --batch-tokens 9", "--batch-tokens, --seed", {}),
     ("--config base --tokens characters", "--tokens, --config", {}),
     ("--train a b --valid c d", "--train, --valid", {}),
-    ("--task copy --seed 1 --d-model 8 --layers 1", "", {}),
     ("--minutes 9 --keep 9 --steps 99", "", {"minutes": 9.0, "keep": 9, "steps": 99}),
 ])
 def test_a_resumed_run_keeps_its_options_and_may_be_told_them(begun, small_run, arguments, fixed, changed):

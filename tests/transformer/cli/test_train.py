@@ -20,10 +20,10 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
     recipe = RECIPES[task]
     assert run.options == replace(training_options(recipe), threads=1)
     assert run.config == model_config(recipe, *run.tokenizers)
-    assert run.train_pairs == TASKS[task].pairs("train", 300, run.options.seed)
-    assert run.valid_pairs == TASKS[task].pairs("valid", recipe["valid_count"], run.options.seed)
-    assert {tokenizer.kind for tokenizer in run.tokenizers} == {TASKS[task].tokenizer_kind}
-    assert (run.device, run.resume, run.progress, run.data["task"]) == ("cpu", False, True, task)
+    for split, found, count in (("train", run.train_pairs, 300), ("valid", run.valid_pairs, recipe["valid_count"])):
+        assert found == TASKS[task].pairs(split, count, run.options.seed)
+    assert (run.tokenizers[0].kind, run.device, run.resume, run.progress, run.data["task"]) == (
+        TASKS[task].tokenizer_kind, "cpu", False, True, task)
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
@@ -43,8 +43,7 @@ def test_options(begun, tmp_path, arguments, expected):
     call("train", "--task", "copy", "--out", tmp_path, "--train-count", 50, *arguments.split())
     [run] = begun
     found = run.config.to_json() | run.options.to_json()
-    assert {name: found[name] for name in expected} == expected
-    assert run.train_pairs == TASKS["copy"].pairs("train", 50, run.options.seed)
+    assert found == found | expected
 
 
 PAIRS = [(f"{a} {b} and {c}", f"{c} et {b} {a}") for a in "abcdefghij" for b in ("un", "dos") for c in ("xy", "zy!")]
@@ -66,26 +65,23 @@ def test_text_alone_is_trained_by_a_plan_that_gives_it_again(begun, tmp_path):
     [run] = begun
     lines = dict(line.split(None, 1) for line in announced(begun).splitlines())
     assert (run.options.minutes, run.config.dropout, run.config.num_heads) == (2.0, 0.25, 4)
-    assert run.config.share_embeddings
     command = shlex.split(lines["the"].removeprefix("same"))
-    assert command[:4] == ["python", "-m", "transformer", "train"]
     assert command[-2:] == ["--out", str(tmp_path / "a run")]
-    call(*command[3:])
-    again = begun[1]
-    assert (again.config, again.options, again.data) == (run.config, run.options, run.data)
+    call(*command[command.index("train"):])
+    assert (begun[1].config, begun[1].options, begun[1].data) == (run.config, run.options, run.data)
 
 
 LINES = ["".join(f"{cell}\n" for cell in side) for side in zip(*PAIRS, strict=True)]
 TABLE = "".join(f"{source}\t{target}\tCC BY\n" for source, target in PAIRS).encode()  # with a column that nobody reads
 TOKENIZER = WordTokenizer.train([source for source, _ in PAIRS]).to_hugging_face()
 FORMS = {  # files, options, and the kinds of tokenizers
-    "gzip": ({"a": gzip.compress(TABLE)}, "--train a --tokens bpe", ["bpe", "bpe"]),
-    "standard input": ({}, "--train - --tokens words", ["words", "words"]),
+    "gzip": ({"a": gzip.compress(TABLE)}, "--train a --tokens bpe", "bpe bpe"),
+    "standard input": ({}, "--train - --tokens words", "words words"),
     "two files": ({"a": LINES[0].encode(), "b": LINES[1].encode()}, "--train a b --tokens characters",
-                  ["characters", "characters"]),
-    "its validation": ({"a": TABLE}, "--train a --valid a --tokens bpe", ["bpe", "bpe"]),
+                  "characters characters"),
+    "its validation": ({"a": TABLE}, "--train a --valid a --tokens bpe", "bpe bpe"),
     "tokenizer": ({"a": TABLE, "json": TOKENIZER.encode()}, "--train a --source-tokenizer json --tokens bpe",
-                  ["hugging-face", "bpe"]),
+                  "hugging-face bpe"),
 }
 
 
@@ -99,8 +95,7 @@ def test_the_forms_of_text(files, command, kinds, begun, tmp_path, monkeypatch):
     both = [*run.train_pairs, *run.valid_pairs]
     assert sorted({*both}) == sorted(PAIRS)
     assert len(both) == len(PAIRS) * (1 + ("--valid" in command))
-    assert [tokenizer.kind for tokenizer in run.tokenizers] == kinds
-    assert all(len(tokenizer.vocabulary) <= 262 for tokenizer in run.tokenizers)
+    assert [(t.kind, len(t.vocabulary) <= 262) for t in run.tokenizers] == [(kind, True) for kind in kinds.split()]
 
 
 ODD = [*PAIRS, ("x", ""), ("long " * 300, "y"), ("way !", "way !"), ("new way!", "new way!")]

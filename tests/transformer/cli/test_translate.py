@@ -5,26 +5,19 @@ import re
 import pytest
 
 from tests.transformer.commands import call
-from tests.transformer.digits import SENTENCES, translated
 from transformer.translator import Translator
-
-
-def test_one_line_in_one_line_out(run):
-    lines = [*SENTENCES[5:12], "", *SENTENCES[:3]]
-    result = call("translate", run, "--batch-size", 4, standard_input="\n".join(lines) + "\n")
-    assert (result.exit_code, result.stderr) == (0, "")
-    assert result.stdout.split("\n") == [*map(translated, lines), ""]
 
 
 @pytest.mark.parametrize(("standard_input", "status", "output", "said"), [
     (b"", 0, "", ""),
     (b"two", 0, "二\n", ""),
+    (b"three one\n\none two three\ntwo\n", 0, "三 一\n\n一 二 三\n二\n", ""),
     (b"\xef\xbb\xbfone\r\ntwo\r\n", 0, "一\n二\n", ""),
     (b"one\x0btwo\n", 0, "一 二\n", ""),
     (b"one\ntwo\nthree\n\xff\none\n", 2, "一\n二\n三\n",
      "Error: standard input, line 4: not valid UTF-8 (byte 0xff)\n"),
     (b"one\n" + b"x" * 2**24, 2, "一\n", "Error: standard input, line 2: it has 16,777,216 bytes or more\n"),
-], ids=["empty", "no end", "byte order mark", "vertical tab", "not UTF-8", "endless"])
+], ids=["empty", "no end", "a line for each", "byte order mark", "vertical tab", "not UTF-8", "endless"])
 def test_lines(run, standard_input, status, output, said):
     """What comes before a bad one is translated."""
     result = call("translate", run, "--batch-size", 2, standard_input=standard_input)

@@ -38,12 +38,12 @@ def test_the_page_has_the_whole_model(options):
     model = tiny_model(dtype=np.float32, **options)
     explanation = explained(translator_of(model), ["a b c", "d"], ["e", "f g"])
     live = live_of(explanation)
-    anew = Transformer(TransformerConfig.from_json(live["config"]))
+    anew, parameters = Transformer(TransformerConfig.from_json(live["config"])), live["parameters"]
     own = dict(anew.named_parameters())
-    assert own.keys() == live["parameters"].keys()
+    assert own.keys() == parameters.keys()
     for name, parameter in own.items():
-        assert live["parameters"][name].dtype == np.float32
-        parameter.copy_(live["parameters"][name])
+        assert parameters[name].dtype == np.float32
+        parameter.copy_(parameters[name])
     assert live["tokenizers"]["source"] == {"kind": "words", "tokens": list(WORDS.vocabulary.tokens)}
     pairs = list(zip(live["texts"]["source"], live["texts"]["target"], strict=True))
     assert translator_of(anew).loss(pairs) == pytest.approx(explanation.loss, rel=1e-5)
