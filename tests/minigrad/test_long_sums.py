@@ -72,15 +72,6 @@ def test_a_mean_of_more_ones_than_float32_counts():
     np.testing.assert_array_equal(host(x.mean(0)), 1)
 
 
-def test_gradients_of_variances_and_running_sums():
-    x = draw(np.float32, ROWS)
-    t = Tensor(x, requires_grad=True)
-    exact = x.astype(np.float64)
-    near(mg.grad(mg.var(t, 0), t, Tensor(np.full(COLUMNS, ROWS, np.float32))), 2 * (exact - exact.mean(axis=0)),
-         np.float32)
-    near(mg.grad(mg.cumsum(t, 0), t, Tensor(x)), exact[::-1].cumsum(axis=0)[::-1], np.float32)
-
-
 # --- over rows, in gradients and products -----------------------------------------------------------------------
 
 
@@ -140,15 +131,9 @@ def test_into_places(call, shape, dtype, rows):
 # --- float16: sums keep the accuracy of float32 until they are rounded, once -----------------------
 
 
-def test_a_product_of_4096_terms():
-    x, y = draw(np.float16, 4096).T, draw(np.float16, 4096)
-    for product in (mg.matmul(Tensor(x), Tensor(y)), F.linear(Tensor(x), Tensor(y.T))):
-        near(product, x.astype(np.float64) @ y.astype(np.float64), np.float16)
-
-
 OPERATIONS = ("sum(x, y)", "mean(x, y)", "var(x, y)", "std(x, y)", "logsumexp(x, y)", "cumsum(x, y)", "norm(x, axis=y)",
               "softmax(x, y)", "log_softmax(x, y)", "layer_norm(x.swapaxes(y, 1))",
-              "rms_norm(x.swapaxes(y, 1), eps=1e-6)")
+              "rms_norm(x.swapaxes(y, 1), eps=1e-6)", "matmul(x.T / 4, x)", "linear(x.T / 4, x.T)")
 
 
 @pytest.mark.parametrize("axis", [0, 1])

@@ -246,4 +246,5 @@ HARDLY_ANYTHING = [found for x in (normal(0, 3), normal(1, 3)) for found in rows
     gather(x, 1, np.zeros((len(x), 2), int)) = x[:, [0, 0]]     FEW
 """, {"FEW": x})]
 
-ROWS: list[Row] = [*ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *BROADCASTING, *LINEAR_ALGEBRA, *INDEXING, *HARDLY_ANYTHING]
+ROWS: list[Row] = [*ELEMENTWISE, *BROADCASTING, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING,
+                   *HARDLY_ANYTHING]
