@@ -14,7 +14,6 @@ import pytest
 
 from minigrad.device import DeviceError, asarray_on, cuda_status, devices, xp
 from minigrad.device.memory import pool_use
-from minigrad.device.writing import add_at
 
 
 def test_device_names_are_canonical_and_others_refused():
@@ -36,23 +35,6 @@ def test_the_round_trip_keeps_values_and_dtype(device):
     back = devices.to_numpy(there)
     assert (type(back), back.dtype) == (np.ndarray, np.float32)
     np.testing.assert_array_equal(back, host)
-
-
-# --- Writing into arrays
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.int64])
-def test_add_at_adds_once_for_each_occurrence(device, dtype):
-    array = devices.asarray_on(device, np.ones((3, 2), dtype))
-    index = devices.asarray_on(device, [2, 0, 2])
-    add_at(array, index, devices.asarray_on(device, np.array([[1, 2], [3, 4], [5, -6]], dtype)))
-    np.testing.assert_array_equal(devices.to_numpy(array), [[4, 5], [1, 1], [7, -3]])
-
-
-@pytest.mark.parametrize("index", [4, -5])
-def test_add_at_refuses_rows_out_of_range(index):
-    with pytest.raises(IndexError):
-        add_at(np.zeros((4, 3)), np.array([index]), 1.0)
 
 
 # --- Whether a GPU can be used: what is missing is told apart, and named with its remedy

@@ -37,6 +37,7 @@ def derivatives(case: Case, inputs: list[Tensor]) -> list[np.ndarray]:
     out = case.function(*inputs)
     start = Tensor(weights(out.shape), dtype=out.dtype, device=out.device)
     out.backward(start, retain_graph=True)
+    assert all((x.grad.requires_grad, x.grad.device) == (False, x.device) for x in inputs)
     found = [out, *[x.grad for x in inputs]]
     first = grad(out, inputs, start, create_graph=True)
     found += first
