@@ -14,6 +14,7 @@ import pytest
 
 from minigrad.device import DeviceError, asarray_on, cuda_status, devices, xp
 from minigrad.device.memory import pool_use
+from minigrad.device.writing import add_at
 
 
 def test_device_names_are_canonical_and_others_refused():
@@ -35,6 +36,12 @@ def test_the_round_trip_keeps_values_and_dtype(device):
     back = devices.to_numpy(there)
     assert (type(back), back.dtype) == (np.ndarray, np.float32)
     np.testing.assert_array_equal(back, host)
+
+
+def test_whole_numbers_are_added_once_for_each_occurrence(device):
+    array = asarray_on(device, np.ones(3, np.int64))
+    add_at(array, asarray_on(device, [2, 0, 2]), asarray_on(device, [1, 3, -5]))
+    assert devices.to_numpy(array).tolist() == [4, 1, -3]
 
 
 # --- Whether a GPU can be used: what is missing is told apart, and named with its remedy

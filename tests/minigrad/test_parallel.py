@@ -67,6 +67,7 @@ def test_switches_of_the_caller_hold_inside_and_changes_inside_do_not_leave():
 
 
 def test_the_first_exception_in_order_is_raised_when_all_have_ended():
+    """After a failure nothing begins."""
     ended = []
 
     def failing(number):
@@ -74,18 +75,17 @@ def test_the_first_exception_in_order_is_raised_when_all_have_ended():
         ended.append(number)
         raise KeyError(number)
 
-    with parallel.threads(3):
-        with pytest.raises(KeyError, match="1"):
-            parallel.run([lambda: None, partial(failing, 1), partial(failing, 2)])
-        assert sorted(ended) == [1, 2]
-    with pytest.raises(KeyError, match="3"):
-        parallel.run([partial(failing, 3), partial(failing, 4)])
-    assert sorted(ended) == [1, 2, 3]  # after a failure nothing begins
-    with parallel.threads(3):
-        with pytest.raises(KeyError, match="5"):
-            parallel.run([partial(failing, 5), *[lambda: ended.append(time.sleep(0.01))] * 100])
-        assert len(ended) < 50
-        assert parallel.run([lambda: 1] * 3) == [1] * 3
+    def run(threads, *tasks):
+        with parallel.threads(threads), pytest.raises(KeyError) as caught:
+            parallel.run(tasks)
+        return caught.value.args[0], sorted(ended)
+
+    one, two, three, four = (partial(failing, number) for number in (1, 2, 3, 4))
+    assert run(3, lambda: None, one, two) == (1, [1, 2])
+    assert run(1, three, four) == (3, [1, 2, 3])
+    number, numbers = run(3, four, *[lambda: ended.append(time.sleep(0.01) or 0)] * 100)
+    assert number == 4
+    assert len(numbers) < 50
 
 
 # ----------------------------------------------------------------- gradients that are handed over

@@ -32,3 +32,15 @@ def test_evaluation_is_the_identity_and_draws_nothing():
     assert F.dropout(x, 0.5, training=False) is x
     assert F.dropout(x, 0.0) is x
     assert random.get_state() == before
+
+
+def test_a_seed_and_a_step_decide_the_mask(device):
+    """Of each call, the same in every dtype."""
+    def draw(seed, step, dtype=np.float64):
+        random.manual_seed(seed)
+        random.set_step(step)
+        return [F.dropout(Tensor(np.ones(100, dtype), device=device), 0.5).tolist() for _ in range(2)]
+
+    first = draw(1, 0)
+    assert draw(1, 0) == draw(1, 0, np.float32) == first
+    assert len({str(mask) for mask in (*first, *draw(1, 7), *draw(2, 0))}) == 6
