@@ -34,13 +34,10 @@ def test_a_gradient_travels_between_devices(stand_in):
     x = leaf([1.0, 2.0], "cuda:0")
     there = (x.to("cuda:1") * 3).sum() + (x.to("cuda:1") * 4).sum()
     loss = there.to("cuda:0") + (x.to("cuda:0") * x).sum() + (x.to("cpu") * 100).sum().to("cuda:0")
-    assert loss.device == "cuda:0"
     loss.backward()
-    assert x.grad.device == "cuda:0"
-    np.testing.assert_array_equal(x.grad.numpy(), [109, 111])
-    second = grad(grad(((x.to("cuda:1")) ** 3).sum(), x, create_graph=True).sum(), x)
-    assert second.device == "cuda:0"
-    np.testing.assert_array_equal(second.numpy(), [6, 12])
+    second = grad(grad((x.to("cuda:1") ** 3).sum(), x, create_graph=True).sum(), x)
+    assert {loss.device, x.grad.device, second.device} == {"cuda:0"}
+    assert (x.grad.tolist(), second.tolist()) == ([109, 111], [6, 12])
     assert x.to("cuda:0") is x
 
 

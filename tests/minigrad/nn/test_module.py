@@ -134,15 +134,14 @@ def test_to_keeps_every_parameter(gpu):
     expected = model(IDS).numpy()
     model(IDS).sum().backward()
     parts = [*model.parameters(), *model.buffers()]
-    assert model.to(gpu) is model
-    assert all(a is b for a, b in zip([*model.parameters(), *model.buffers()], parts, strict=True))
-    assert {t.device for t in parts} == {p.grad.device for p in model.parameters()} == {gpu}
+    for device, dtype in ((gpu, np.dtype("float32")), ("cpu", np.dtype("float64"))):
+        assert model.to(device, dtype.name) is model
+        found = [*model.parameters(), *model.buffers()]
+        assert list(map(id, found)) == list(map(id, parts))
+        assert {(t.device, t.dtype) for p in model.parameters() for t in (p, p.grad)} == {(device, dtype)}
+        assert (model.table.dtype, model.count.dtype, model.count.device) == (dtype, np.int64, device)
+        np.testing.assert_allclose(model(Tensor(IDS, device=device)).numpy(), expected, rtol=1e-5)
     assert model.out.weight is model.embedding.weight
-    np.testing.assert_allclose(model(Tensor(IDS, device=gpu)).numpy(), expected, rtol=1e-5)
-    model.to("cpu", "float64")
-    assert {t.dtype for p in model.parameters() for t in (p, p.grad)} == {np.dtype("float64")}
-    assert (model.table.dtype, model.count.dtype) == (np.float64, np.int64)
-    np.testing.assert_allclose(model(IDS).numpy(), expected, rtol=1e-5)
 
 
 def test_deepcopy_is_independent_and_keeps_ties():
@@ -151,14 +150,12 @@ def test_deepcopy_is_independent_and_keeps_ties():
     assert repr(twin) == repr(model)
     assert twin.out.weight is twin.embedding.weight
     assert type(twin.out.weight) is nn.Parameter
-    before = model(IDS).numpy().copy()
-    np.testing.assert_array_equal(twin(IDS).numpy(), before)
-    optimizer = optim.SGD(twin.parameters(), lr=1.0)
+    before = model(IDS).tolist()
+    assert twin(IDS).tolist() == before
     twin(IDS).sum().backward()
-    optimizer.step()
-    np.testing.assert_array_equal(model(IDS).numpy(), before)
+    optim.SGD(twin.parameters(), lr=1.0).step()
+    assert model(IDS).tolist() == before != twin(IDS).tolist()
     assert all(p.grad is None for p in model.parameters())
-    assert np.abs(twin(IDS).numpy() - before).max() > 0.1
 
 
 def as_arrays(state):
