@@ -69,6 +69,4 @@ def pytest_terminal_summary(terminalreporter):
     reasons = [report.longrepr[2] for report in terminalreporter.stats.get("skipped", []) if report.when == "setup"]
     browserless = [reason.partition(f"{NOT_RUN}: ")[2] for reason in reasons if f"{NOT_RUN}: " in reason]
     if browserless:
-        number = len(browserless)
-        tests = "1 browser test" if number == 1 else f"{number} browser tests"
-        terminalreporter.write_line(f"{tests} did not run: {browserless[0]}")
+        terminalreporter.write_line(f"browser tests that did not run: {len(browserless)}: {browserless[0]}")

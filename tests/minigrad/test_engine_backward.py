@@ -60,17 +60,6 @@ def test_a_further_backward_adds_in_place():
         penalty.backward()
 
 
-def test_gradients_have_the_dtype_shape_and_device_of_their_input(gpu):
-    x = Tensor(np.ones((2, 3), np.float32), device=gpu, requires_grad=True)
-    wide = leaf(np.ones((4, 2, 3)), gpu)
-    (x * wide).sum().backward()
-    for tensor in (x, wide):
-        gradient = tensor.grad
-        assert (gradient.dtype, gradient.shape, gradient.device) == (tensor.dtype, tensor.shape, gpu)
-        assert not gradient.requires_grad
-    np.testing.assert_array_equal(x.grad.numpy(), 4)
-
-
 # --- The second pass
 
 
@@ -106,28 +95,15 @@ def test_retain_graph_lets_a_second_pass_through():
 def test_only_leaves_and_retained_tensors_get_a_gradient(device):
     x = leaf([1.0, 2.0], device)
     h, k, dropped = x * 2, x * 3, x * 1
-    x.retain_grad()
-    for tensor in (k, k, dropped):
-        tensor.retain_grad()
     y = (h * k).sum() + dropped.sum()
-    del dropped
-    y.retain_grad()
+    for tensor in (x, k, k, dropped, y):
+        tensor.retain_grad()
+    del dropped, tensor
     y.backward(retain_graph=True)
-    assert h.grad is None
-    assert (y.grad.item(), k.grad.device) == (1, device)
-    np.testing.assert_array_equal(k.grad.numpy(), h.numpy())
-    np.testing.assert_array_equal(x.grad.numpy(), [13, 25])
+    assert (h.grad, y.grad.item(), k.grad.device) == (None, 1, device)
+    assert (k.grad.tolist(), x.grad.tolist()) == (h.tolist(), [13, 25])
     y.backward()
-    np.testing.assert_array_equal(k.grad.numpy(), 2 * h.numpy())
+    assert k.grad.tolist() == (2 * h).tolist()
     x.grad = None
     x.backward([1.0, 2.0])
-    np.testing.assert_array_equal(x.grad.numpy(), [1, 2])
-
-
-def test_writing_into_data_is_the_unchecked_escape():
-    """The array itself can be changed under a graph; then the gradient is that of the new values."""
-    x, c = leaf([1.0, 2.0]), Tensor([3.0, 4.0])
-    y = (x * c).sum()
-    c.data[...] = 5.0
-    y.backward()
-    np.testing.assert_array_equal(x.grad.numpy(), [5, 5])
+    assert x.grad.tolist() == [1, 2]

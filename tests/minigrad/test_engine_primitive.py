@@ -39,24 +39,18 @@ def test_an_accumulating_rule_serves_the_ordinary_pass_and_the_plain_one_create_
     def first_row(x):
         return x[0] * 1
 
-    def plain(g, x_shape):
-        calls.append("plain")
-        return mg.concatenate([mg.expand_dims(g, 0), mg.zeros((x_shape[0] - 1, *x_shape[1:]), g.dtype).data])
-
     def add(buffer, g):
         calls.append("adding")
         buffer[0] += g
 
-    first_row.gradient(x=plain)
+    first_row.gradient(x=lambda g: calls.append("plain") or mg.stack([g, g * 0]))
     first_row.accumulating_gradient(x=add)
     x = leaf([[1.0, 2.0], [3.0, 4.0]])
     (first_row(x) + first_row(x) * 2).sum().backward()
-    assert calls == ["adding", "adding"]
-    np.testing.assert_array_equal(x.grad.numpy(), [[3, 3], [0, 0]])
+    assert (calls, x.grad.tolist()) == (["adding"] * 2, [[3, 3], [0, 0]])
     h = x * 1
     (h.sum() + first_row(h).sum() + h.sum()).backward()  # into a gradient that was borrowed, and then onwards
-    np.testing.assert_array_equal(x.grad.numpy(), [[6, 6], [2, 2]])
-    calls.clear()
+    assert x.grad.tolist() == [[6, 6], [2, 2]]
     gradgradcheck(lambda x: first_row(x) ** 3, x)
     assert "plain" in calls
 

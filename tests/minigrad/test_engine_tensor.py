@@ -11,10 +11,6 @@ from minigrad import Tensor
 
 from tests.minigrad.ops.row import every_fact, leaf, table
 
-FLOATS = [np.float16, np.float32, np.float64]
-INTEGERS = [np.int8, np.int32, np.int64, np.uint8]
-
-
 # --- Constructors
 
 
@@ -33,18 +29,20 @@ INTEGERS = [np.int8, np.int32, np.int64, np.uint8]
     np.int8(1)                  np.int8
     [Tensor([1, 2]), Tensor([3, 4])]    np.int64
     [2**63 - 1, -(2**63)]       np.int64
+    np.zeros(2, np.float16)     np.float16
+    np.zeros(2, np.float32)     np.float32
+    np.zeros(2)                 np.float64
+    np.zeros(2, np.int8)        np.int8
+    np.zeros(2, np.int32)       np.int32
+    np.zeros(2, np.uint8)       np.uint8
+    np.zeros(2, np.bool_)       np.bool_
+    mg.from_numpy(np.zeros(2, np.int8))     np.int8
+    Tensor([0, 1], dtype=np.int8)           np.int8
+    Tensor(np.zeros(2), dtype=np.float16)   np.float16
 """, {"np": np}))
-def test_numbers_and_lists(data, kind):
+def test_what_is_given_decides_the_dtype(data, kind):
     t = Tensor(eval(data))  # noqa: S307 - of our own writing
     assert (t.dtype, type(t.data)) == (kind, np.ndarray)
-
-
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, np.bool_])
-def test_an_array_keeps_its_dtype(dtype):
-    array = np.zeros(2, dtype)
-    for t in (Tensor(array), Tensor(Tensor(array)), mg.from_numpy(array), Tensor([0, 1], dtype=dtype),
-              Tensor(np.zeros(2), dtype=dtype)):
-        assert t.dtype == dtype
 
 
 def test_the_constructor_copies_and_from_numpy_shares():
@@ -55,25 +53,6 @@ def test_the_constructor_copies_and_from_numpy_shares():
     np.testing.assert_array_equal(shared.numpy(), [7, 0, 0])
     for t in (copied, again, cast):
         np.testing.assert_array_equal(t.numpy(), [0, 0, 0])
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.bool_])
-def test_only_floating_tensors_may_require_gradients(dtype):
-    t = Tensor([0, 1], dtype=dtype)
-    for require in (lambda: Tensor(t, requires_grad=True), t.requires_grad_):
-        with pytest.raises(TypeError, match=f"only floating tensors.*{np.dtype(dtype)}"):
-            require()
-    assert not t.requires_grad
-
-
-def test_requires_grad_can_be_changed_on_leaves_only():
-    t = Tensor([1.0]).requires_grad_()
-    y = t * 2
-    assert (t.is_leaf, t.requires_grad, y.is_leaf) == (True, True, False)
-    with pytest.raises(RuntimeError, match=r"\.detach\(\)"):
-        y.requires_grad = False
-    t.requires_grad = False
-    assert not (t * 2).requires_grad
 
 
 def test_to_a_device_and_a_dtype(device):
@@ -120,8 +99,8 @@ def test_what_is_filled_is_made_where_it_will_be(call, values, dtype, where, sta
 # --- Beside arrays, and the ways out
 
 
-NAMES = {"mg": mg, "np": np, "Tensor": Tensor, "leaf": leaf, "t": Tensor([1.0, 2.0]), "x": leaf([1.0, 2.0]),
-         "deep": Tensor([[1.0, 2.0], [3.0, 4.0]]), "array": np.array([3.0, 4.0], np.float32)}
+NAMES = {"mg": mg, "np": np, "pickle": pickle, "Tensor": Tensor, "leaf": leaf, "t": Tensor([1.0, 2.0]),
+         "x": leaf([1.0, 2.0]), "deep": Tensor([[1.0, 2.0], [3.0, 4.0]]), "array": np.array([3.0, 4.0], np.float32)}
 
 
 @every_fact("""
@@ -148,6 +127,11 @@ NAMES = {"mg": mg, "np": np, "Tensor": Tensor, "leaf": leaf, "t": Tensor([1.0, 2
     len(deep) == 2
     [row.tolist() for row in deep] == deep.tolist() == [[1, 2], [3, 4]]
     Tensor([2.0])
+    Tensor([1.0]).requires_grad_().is_leaf and not (x * 2).is_leaf
+    not (Tensor([1.0]).requires_grad_().requires_grad_(False) * 2).requires_grad
+    pickle.loads(pickle.dumps(deep)).tolist() == deep.tolist()
+    type(pickle.loads(pickle.dumps(deep))) is Tensor and pickle.loads(pickle.dumps(deep)).dtype == deep.dtype
+    pickle.loads(pickle.dumps(t > 1)).tolist() == [False, True]
     not Tensor(0)
 """)
 def test_beside_arrays_and_on_the_way_out(fact):
@@ -160,27 +144,13 @@ def test_beside_arrays_and_on_the_way_out(fact):
 def test_copies_of_leaves():
     x = leaf([1.0, 2.0], dtype=np.float32)
     (x * 3).sum().backward()
-    other, same = copy.deepcopy([x, x])
-    shallow = copy.copy(x)
+    (other, same), shallow = copy.deepcopy([x, x]), copy.copy(x)
     assert other is same
-    np.testing.assert_array_equal(other.grad.numpy(), [3, 3])
+    assert (other.grad.tolist(), shallow.grad, x.grad.tolist()) == ([3, 3], None, [3, 3])
     assert not np.shares_memory(other.grad.data, x.grad.data)
-    assert shallow.grad is None
-    assert x.grad is not None
     for duplicate in (other, shallow):
-        assert type(duplicate) is Tensor
-        assert duplicate.requires_grad
+        assert (type(duplicate), duplicate.requires_grad, duplicate.tolist()) == (Tensor, True, [1, 2])
         assert not np.shares_memory(duplicate.data, x.data)
-        np.testing.assert_array_equal(duplicate.data, x.data)
     y = (x * x).sum()
     other[...] = 5.0
     y.backward()  # the copy has a tick of its own
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.bool_])
-def test_detached_tensors_serialise_as_arrays(dtype):
-    t = Tensor(np.array([[0, 1], [1, 0]], dtype))
-    back = pickle.loads(pickle.dumps(t))  # noqa: S301 - of our own making
-    assert isinstance(back, Tensor)
-    assert back.dtype == dtype
-    np.testing.assert_array_equal(back.numpy(), t.numpy())

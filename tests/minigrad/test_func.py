@@ -7,7 +7,6 @@ import pytest
 
 import minigrad as mg
 from minigrad import Tensor, func, nn, optim
-from minigrad import functional as F
 from minigrad.func.trees import tree_leaves, tree_like, tree_map
 
 from tests.minigrad.ops.row import function as expression
@@ -127,13 +126,9 @@ def test_gradients_and_products_with_the_hessian(case):
         agree(host(full).reshape(args[0].size, -1) @ flat(direction), flat(func.hvp(energy, args[0], direction[0])))
 
 
-@pytest.mark.parametrize(("function", "third"), [
-    (lambda x: x ** 4, lambda x: 24 * x),
-    (mg.tanh, lambda x: -2 * (1 - np.tanh(x) ** 2) * (1 - 3 * np.tanh(x) ** 2)),
-    (lambda x: F.log_softmax(mg.stack([x, 0 * x]))[0], lambda x: -np.tanh(x / 2) * (np.tanh(x / 2) ** 2 - 1) / 4),
-], ids=["x⁴", "tanh", "log_softmax"])
-def test_third_derivatives(function, third):
-    close(func.grad(func.grad(func.grad(function)))(Tensor(0.7, dtype=np.float64)), third(0.7), rtol=1e-12)
+def test_third_derivatives():
+    third = func.grad(func.grad(func.grad(lambda x: mg.tanh(x) + x ** 4)))(Tensor(0.7, dtype=np.float64))
+    close(third, 24 * 0.7 - 2 * (1 - np.tanh(0.7) ** 2) * (1 - 3 * np.tanh(0.7) ** 2))
 
 
 # --- Transforms in transforms ------------------------------------------------------------------------

@@ -28,10 +28,16 @@ def weights(shape):
 
 
 def derivatives(case: Case, inputs: list[Tensor]) -> list[np.ndarray]:
-    """The value, the gradient by `backward`, that by `grad`, and the gradient of a function of the gradient."""
+    """The value, the gradient by `backward`, that by `grad`, and the gradient of a function of the gradient.
+
+    The first input is an intermediate: nodes of an expansion are on a path that was found before they existed.
+    """
+    inputs = [inputs[0] * 1, *inputs[1:]]
+    inputs[0].retain_grad()
     out = case.function(*inputs)
     start = Tensor(weights(out.shape), dtype=out.dtype, device=out.device)
     out.backward(start, retain_graph=True)
+    assert all((x.grad.requires_grad, x.grad.device) == (False, x.device) for x in inputs)
     found = [out, *[x.grad for x in inputs]]
     first = grad(out, inputs, start, create_graph=True)
     found += first

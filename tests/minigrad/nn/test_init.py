@@ -1,7 +1,6 @@
 """Initialisers: bounds and variances by their formulas, the same draw in every dtype and on every device."""
 
 import math
-import threading
 
 import numpy as np
 import pytest
@@ -79,20 +78,3 @@ def test_nothing_is_drawn_and_the_loaded_module_is_the_same(make):
         np.testing.assert_array_equal(mine.numpy(), other.numpy())
         assert mine.requires_grad
         assert not np.shares_memory(mine.data, other.data)
-
-
-def test_blocks_nest_and_are_local_to_a_thread():
-    def drawn():
-        return bool(nn.Linear(3, 4).weight.numpy().any())
-
-    elsewhere = []
-    with nn.no_init():
-        with nn.no_init():
-            assert not drawn()
-        assert not drawn()
-        thread = threading.Thread(target=lambda: elsewhere.append(drawn()))
-        thread.start()
-        thread.join()
-    assert elsewhere == [True]
-    assert drawn()
-    assert not nn.no_init()(drawn)()

@@ -37,7 +37,8 @@ def changed(module, **attributes):
 SHARED, THREE = nn.Linear(2, 2), [nn.Linear(1, 2), nn.ReLU(), nn.GELU()]
 FACTS = {**globals(), "re": re, "BLOCK": BLOCK, "STATE": STATE, "Block": Block, "model": Model(),
          "twice": nn.Sequential(SHARED, nn.ReLU(), SHARED),
-         "modules": nn.ModuleList(THREE[:2]).append(THREE[2])}
+         "modules": nn.ModuleList(THREE[:2]).append(THREE[2]), "replaced": nn.ModuleList(THREE[:2]),
+         "chain": nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Linear(2, 1)), "ONE": minigrad.ones((4, 3))}
 
 
 @every_fact("""
@@ -70,6 +71,8 @@ FACTS = {**globals(), "re": re, "BLOCK": BLOCK, "STATE": STATE, "Block": Block, 
     isinstance(twice[:2], nn.Sequential) and list(twice[:2]) == [SHARED, twice[1]]
     names(modules.named_children()) == ["0", "1", "2"]
     nn.Sequential()(model) is model
+    chain(ONE).tolist() == chain[2](nn.ReLU()(chain[0](ONE))).tolist()
+    replaced.__setitem__(1, SHARED) or list(replaced) == [THREE[0], SHARED]
     not nn.Parameter(np.ones(2), requires_grad=False).requires_grad
     type(model.out.weight * 2.0) is type(model.out.weight.detach()) is Tensor
     re.findall(r"\\(([\\d-]+)\\): ", repr(nn.Sequential(*THREE, *THREE[2:]))) == ["0", "1", "2-3"]
@@ -131,15 +134,14 @@ def test_to_keeps_every_parameter(gpu):
     expected = model(IDS).numpy()
     model(IDS).sum().backward()
     parts = [*model.parameters(), *model.buffers()]
-    assert model.to(gpu) is model
-    assert all(a is b for a, b in zip([*model.parameters(), *model.buffers()], parts, strict=True))
-    assert {t.device for t in parts} == {p.grad.device for p in model.parameters()} == {gpu}
+    for device, dtype in ((gpu, np.dtype("float32")), ("cpu", np.dtype("float64"))):
+        assert model.to(device, dtype.name) is model
+        found = [*model.parameters(), *model.buffers()]
+        assert list(map(id, found)) == list(map(id, parts))
+        assert {(t.device, t.dtype) for p in model.parameters() for t in (p, p.grad)} == {(device, dtype)}
+        assert (model.table.dtype, model.count.dtype, model.count.device) == (dtype, np.int64, device)
+        np.testing.assert_allclose(model(Tensor(IDS, device=device)).numpy(), expected, rtol=1e-5)
     assert model.out.weight is model.embedding.weight
-    np.testing.assert_allclose(model(Tensor(IDS, device=gpu)).numpy(), expected, rtol=1e-5)
-    model.to("cpu", "float64")
-    assert {t.dtype for p in model.parameters() for t in (p, p.grad)} == {np.dtype("float64")}
-    assert (model.table.dtype, model.count.dtype) == (np.float64, np.int64)
-    np.testing.assert_allclose(model(IDS).numpy(), expected, rtol=1e-5)
 
 
 def test_deepcopy_is_independent_and_keeps_ties():
@@ -148,14 +150,12 @@ def test_deepcopy_is_independent_and_keeps_ties():
     assert repr(twin) == repr(model)
     assert twin.out.weight is twin.embedding.weight
     assert type(twin.out.weight) is nn.Parameter
-    before = model(IDS).numpy().copy()
-    np.testing.assert_array_equal(twin(IDS).numpy(), before)
-    optimizer = optim.SGD(twin.parameters(), lr=1.0)
+    before = model(IDS).tolist()
+    assert twin(IDS).tolist() == before
     twin(IDS).sum().backward()
-    optimizer.step()
-    np.testing.assert_array_equal(model(IDS).numpy(), before)
+    optim.SGD(twin.parameters(), lr=1.0).step()
+    assert model(IDS).tolist() == before != twin(IDS).tolist()
     assert all(p.grad is None for p in model.parameters())
-    assert np.abs(twin(IDS).numpy() - before).max() > 0.1
 
 
 def as_arrays(state):
@@ -205,12 +205,3 @@ def test_a_state_that_does_not_fit_changes_nothing():
         model.load_state_dict({name: value for name, value in state.items() if value is not None})
     assert all(said in str(caught.value) for _, _, said in WRONG)
     assert_same(model.state_dict(), before)
-
-
-def test_containers_run_and_change():
-    first, second = nn.Linear(3, 2), nn.Linear(2, 1)
-    model, x = nn.Sequential(first, nn.ReLU(), second), Tensor(np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3))
-    np.testing.assert_array_equal(model(x).numpy(), second(nn.ReLU()(first(x))).numpy())
-    modules = nn.ModuleList([first, second])
-    modules[1] = first
-    assert list(modules) == [first, first]

@@ -179,7 +179,14 @@ SHAPES = rows("""
     tile(x, (2, 2))                     normal()
 """, ARRAYS)
 
-# Every pair of ranks; batch shapes that broadcast are in test_broadcasting.py, too.
+# Operands of different shapes: some for each operation, and all for one.
+COLUMN_AND_ROW = positive(2, 1), positive(3, seed=1)
+BROADCASTING = [*(Row(f"{name}, broadcast", (name,), *both, COLUMN_AND_ROW) for name, both in BINARY.items()), *(
+    row("x * y", normal(*x), normal(*y, seed=1)) for x, y in [
+        ((), (3,)), ((1,), (3,)), ((1, 1), (1,)), ((3,), (2, 3)), ((2, 3), (1, 1)), ((1, 2, 1), (2, 1, 3)),
+        ((2, 1, 3, 1), (2, 1, 3)), ((0,), ()), ((2, 1), (2, 0)), ((0, 3), (3,))])]
+
+# Every pair of ranks.
 LINEAR_ALGEBRA = rows("""
     c([[1.0, 2]], x) @ x    X
     matmul(x, y)        normal(3), normal(3, seed=1)
@@ -239,4 +246,5 @@ HARDLY_ANYTHING = [found for x in (normal(0, 3), normal(1, 3)) for found in rows
     gather(x, 1, np.zeros((len(x), 2), int)) = x[:, [0, 0]]     FEW
 """, {"FEW": x})]
 
-ROWS: list[Row] = [*ELEMENTWISE, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING, *HARDLY_ANYTHING]
+ROWS: list[Row] = [*ELEMENTWISE, *BROADCASTING, *NO_GRADIENT, *REDUCTIONS, *SHAPES, *LINEAR_ALGEBRA, *INDEXING,
+                   *HARDLY_ANYTHING]

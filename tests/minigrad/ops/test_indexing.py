@@ -45,13 +45,6 @@ def test_an_index_whose_dtype_cannot_count_the_rows():
     np.testing.assert_array_equal(x.grad.numpy()[[0, 1, 199], 0], [1, 0, 2])
 
 
-def test_iteration_and_unpacking():
-    x = Tensor([[1.0, 2], [3, 4]], requires_grad=True)
-    first, second = x
-    (first * second).sum().backward()
-    np.testing.assert_array_equal(host(x.grad), [[3, 4], [1, 2]])
-
-
 @pytest.mark.parametrize("index", [[], [[]], ([], [[]]), (slice(None), [[]])])
 def test_an_empty_list_names_no_place(index, device):
     x = Tensor(normal(4, 3), device=device)

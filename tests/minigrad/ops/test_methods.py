@@ -8,7 +8,7 @@ from minigrad import Tensor, ops
 
 from tests.minigrad.ops.row import host, positive
 
-X, Y = positive(2, 3), positive(2, 3, seed=1)
+X = positive(2, 3)
 
 # Methods whose function has another name or takes its arguments in another form.
 OWN = """
@@ -27,6 +27,9 @@ OWN = """
     abs(x - 1)              mg.abs(x - 1)
     [1.0, 2.0] @ x          Tensor([1.0, 2.0]) @ x
     +x                      x
+    x.sum(1, keepdims=True)     mg.sum(x, 1, True)
+    x.split([1, 2], axis=1)[1]  x[:, 1:]
+    x.maximum(1)            mg.maximum(x, 1)
     True & (x > 1)          x > 1
     False | (x > 1)         x > 1
 """
@@ -46,10 +49,6 @@ def test_a_method_is_a_function_of_another_name(line):
 
 def test_operations_are_methods_and_functions_of_minigrad():
     """All of them; methods are those whose first parameter is x."""
-    x = Tensor(X)
-    np.testing.assert_array_equal(host(x.sum(1, keepdims=True)), X.sum(1, keepdims=True))
-    np.testing.assert_array_equal(host(x.split([1, 2], axis=1)[1]), X[:, 1:])
-    np.testing.assert_array_equal(host(x.maximum(Y)), np.maximum(X, Y))
-    assert not hasattr(x, "where")
-    assert not hasattr(x, "stack")
+    assert not hasattr(Tensor, "where")
+    assert not hasattr(Tensor, "stack")
     assert all(getattr(mg, name) is op for name, op in ops.OPERATIONS.items() if name != "zeros_like")

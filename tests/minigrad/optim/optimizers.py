@@ -41,10 +41,10 @@ def bits(params, optimizer):
     return [(a.dtype, a.shape, a.tobytes()) for a in arrays]
 
 
-def run(make, device, overflows=(), steps=5, clip=False, inf=np.inf, scaler=None):
+def run(make, device, overflows=(), steps=5, clip=False, inf=np.inf):
     """Updates with scaled gradients; those before which an update in `overflows` stands meet one that is skipped."""
     params = make_params(device)
-    optimizer, scaler = make(params), scaler or optim.GradScaler()
+    optimizer, scaler = make(params), optim.GradScaler()
     for number in range(steps):
         for spoil in [inf] * overflows.count(number) + [None]:
             set_gradients(params, number, scaler.get_scale(), spoil)

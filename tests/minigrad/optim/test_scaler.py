@@ -30,47 +30,38 @@ def interval(monkeypatch):
 
 
 def test_it_grows_after_an_interval_and_backs_off(gpu, interval):
+    """Also after its state went through JSON, in the middle of an interval."""
     interval(3)
     infinite = [False, False, True, False, False, False, False, True, True, False, False, False]
-    assert scales(optim.GradScaler(16.0), infinite, gpu) == [16, 16, 8, 8, 8, 16, 16, 8, 4, 4, 4, 8]
+    scaler, again = optim.GradScaler(16.0), optim.GradScaler()
+    found = scales(scaler, infinite[:5], gpu)
+    again.load_state_dict(json.loads(json.dumps(scaler.state_dict())))
+    assert again.state_dict() == {"scale": 8.0, "_growth_tracker": 2}
+    assert found + scales(again, infinite[5:], gpu) == [16, 16, 8, 8, 8, 16, 16, 8, 4, 4, 4, 8]
     # It stays what float32 can hold.
     interval(1)
     assert scales(optim.GradScaler(2.0**126), [False] * 3, gpu) == [2.0**127] * 3
     assert scales(optim.GradScaler(2.0**-125), [True] * 3, gpu) == [2.0**-126] * 3
 
 
-def test_state_goes_round(gpu, interval):
-    """Through JSON, in the middle of an interval, to a run that goes on bit for bit."""
-    interval(3)
-    *_, scaler = run(optim.Adam, gpu, overflows=(1,), steps=6, scaler=optim.GradScaler(2.0**10))
-    saved = json.loads(json.dumps(scaler.state_dict()))
-    assert saved == {"scale": 2.0**10 / 2 * 2, "_growth_tracker": 2}
-    restored = optim.GradScaler()
-    restored.load_state_dict(saved)
-    assert restored.state_dict() == saved
-    infinite = [False, False, True, False, False, False]
-    assert scales(restored, infinite, gpu) == scales(scaler, infinite, gpu)
-
-
 # --- Mistakes
 
 
-def test_calls_in_the_wrong_order(gpu):
+@pytest.mark.parametrize("calls", ["update", "step", "set unscale unscale", "set step step", "set step unscale",
+                                   "set step update step step"])
+def test_calls_in_the_wrong_order(calls, gpu):
     params = make_params(gpu)
     optimizer, scaler = optim.SGD(params, lr=0.1), optim.GradScaler()
-    calls = {"unscale": lambda: scaler.unscale_(optimizer), "step": lambda: scaler.step(optimizer),
-             "update": lambda: scaler.update()}
+    known = {"unscale": lambda: scaler.unscale_(optimizer), "step": lambda: scaler.step(optimizer),
+             "update": scaler.update, "set": lambda: set_gradients(params, 0)}
+    *right, wrong = [known[name] for name in calls.split()]
+    for call in right:
+        call()
+    with pytest.raises(RuntimeError, match=r"\(\)|already"):
+        wrong()
 
-    def refused(*names):
-        for name in names:
-            with pytest.raises(RuntimeError, match=r"\(\)|already"):
-                calls[name]()
 
-    refused("update", "step")
-    set_gradients(params, 0)
-    for name, wrong in (("unscale", ["unscale"]), ("step", ["step", "unscale"]), ("update", []), ("step", ["step"])):
-        calls[name]()
-        refused(*wrong)
+def test_parameters_stay_in_float32(gpu):
     p = Tensor(np.ones(3, np.float16), device=gpu, requires_grad=True)
     p.sum().backward()
     with pytest.raises(ValueError, match="keep the parameters in float32"):
