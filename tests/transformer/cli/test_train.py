@@ -13,7 +13,8 @@ from transformer.data import TASKS, WordTokenizer
 from transformer.training.recipes import RECIPES, model_config, training_options
 
 
-def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path):
+def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     task = "addition"
     assert call("train", "--task", task, "--out", tmp_path, "--train-count", 300).exit_code == 130
     [run] = begun
