@@ -145,7 +145,7 @@ IN_PROJ = "layers.1.self_attn.in_proj_weight"
     (tied, {"head.weight": np.ones((7, 4), np.float32)}, "head.weight: differs from table.weight"),
     (tied, dict.fromkeys(["table.weight", "head.weight", "again.weight"]),
      "missing: table.weight, head.weight, again.weight"),
-], ids=str)
+])
 def test_every_problem_is_listed_and_nothing_is_changed(make, changes, problems):
     """But names alone, and those not shared are returned, if not `strict`."""
     module, other = filled(make(), 1), filled(make(), 2)
