@@ -50,7 +50,6 @@ def test_each_name_that_is_used_exists_and_takes_its_arguments():
     assert [f"{file}, {fault}" for file, found in uses.items() for fault in faults_in(found)] == []
     used = {path for found in uses.values() for _, path, _ in found}
     assert used >= {"sqrt", "add.at", "cuda.Device"}
-    assert len(used) >= 50
 
 
 @pytest.mark.parametrize("wrong", ["xp(x).max(x, initial=0)", "namespace.add.att(x, 0, 1)", "cupy.cuda.Memories"])
