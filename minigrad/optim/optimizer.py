@@ -40,9 +40,8 @@ class Optimizer:
             Options may be changed between steps, as schedules do with ``"lr"``.
         state: of each parameter, a dictionary: ``"step"``, how many updates were made, and arrays by name.
 
-    Arrays are made at the first step and follows the parameters: move the model to another device (or dtype) with
-    `Module.to` and the next step moves the state after it. float16 parameters have float32 state and
-    arithmetic.
+    The state is made at the first step and follows the parameters: after `Module.to` has moved the model to another
+    device or dtype, the next step moves the state too. float16 parameters have float32 state and arithmetic.
 
     Raises:
         TypeError: something that is not a tensor.
