@@ -92,7 +92,6 @@ def names():
         "random": functions(cupy.random),
         "constants": sorted(n for n, v in public(cupy).items() if isinstance(v, (type, float)) or v is None),
         "ndarray": attributes(cupy.ndarray),
-        "Generator": attributes(cupy.random.Generator),
         "special": ufuncs(cupyx.scipy.special) | functions(cupyx.scipy.special),
         "cuda": cuda(),
     }
