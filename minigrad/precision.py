@@ -139,7 +139,6 @@ class GradScaler:
 
     Args:
         init_scale: s at first.
-        enabled: False makes `scale`, `unscale_` and `update` do nothing, and `step` the optimizer's own.
 
     Attributes:
         found_inf: whether a gradient unscaled since `update` is not finite.
@@ -150,8 +149,7 @@ class GradScaler:
     Source: names and behaviour are those of PyTorch's ``torch.amp.GradScaler``, for one optimizer.
     """
 
-    def __init__(self, init_scale: float = 65536.0, enabled: bool = True) -> None:
-        self._enabled = enabled
+    def __init__(self, init_scale: float = 65536.0) -> None:
         self._set(init_scale, 0)
 
     def _set(self, scale: float, good: int) -> None:
@@ -159,16 +157,10 @@ class GradScaler:
                                    whole_number(good, "_growth_tracker", "GradScaler", 0))  # updates without overflow
         self.found_inf, self._stage = False, 0  # 1 after unscale_, 2 after step
 
-    def is_enabled(self) -> bool:
-        """Whether it scales anything."""
-        return self._enabled
-
     # ------------------------------------------------------------------ one update
 
     def scale(self, output: Tensor) -> Tensor:
         """The loss times the scale, in float32. DeviceError for a tensor in host memory."""
-        if not self._enabled:
-            return output
         require_gpu(output.device, "GradScaler.scale")
         return (output.astype(np.float32) if output.dtype == np.float16 else output) * self._scale
 
@@ -183,8 +175,6 @@ class GradScaler:
             ValueError: gradients in float16.
             DeviceError: gradients in host memory.
         """
-        if not self._enabled:
-            return
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if self._stage or not gradients:
             raise RuntimeError("GradScaler.unscale_: there are no gradients, or they are unscaled already; call "
@@ -215,12 +205,10 @@ class GradScaler:
             self.unscale_(optimizer)
         if not self.found_inf:
             optimizer.step()
-        self._stage = 2 if self._enabled else 0
+        self._stage = 2
 
     def update(self) -> None:
         """Choose the next scale by what `unscale_` found; once after each `step`. RuntimeError without one."""
-        if not self._enabled:
-            return
         if self._stage == 0:
             raise RuntimeError("GradScaler.update: no gradients were unscaled since the last one; call step() first")
         scale, good = self._scale, self._good + 1
@@ -233,14 +221,13 @@ class GradScaler:
     # ------------------------------------------------------------------ state
 
     def get_scale(self) -> float:
-        """The present scale; 1 if not enabled."""
-        return self._scale if self._enabled else 1.0
+        """The present scale."""
+        return self._scale
 
     def state_dict(self) -> dict[str, Any]:
-        """Numbers that fit JSON: the scale, and the updates in a row without overflow; {} if not enabled."""
-        return {"scale": self._scale, "_growth_tracker": self._good} if self._enabled else {}
+        """Numbers that fit JSON: the scale, and the updates in a row without overflow."""
+        return {"scale": self._scale, "_growth_tracker": self._good}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned; KeyError, TypeError or ValueError for what is no such state."""
-        if self._enabled:
-            self._set(state_dict["scale"], state_dict["_growth_tracker"])
+        self._set(state_dict["scale"], state_dict["_growth_tracker"])

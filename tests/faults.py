@@ -22,15 +22,15 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from tests.transformer.commands import SMALL
 from tests.transformer.runs import bits, contents
 from transformer.training.checkpoints import load_run
 from transformer.training.log import COLUMNS, Log
 from transformer.training.run_folder import RunError, check_new, is_run
 from transformer.training.threads import limit_threads
 
-OPTIONS = ["--task", "copy", "--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--dropout", "0.1",
-           "--quiet", "--train-count", "60", "--valid-count", "4", "--valid-sentences", "2", "--batch-tokens", "100",
-           "--steps", "12", "--valid-every", "3", "--keep", "2", "--accumulate", "2"]
+OPTIONS = [*SMALL, "--dropout", 0.1, "--valid-sentences", 2, "--steps", 12, "--valid-every", 3, "--keep", 2,
+           "--accumulate", 2]
 GRACEFUL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 LIMIT = 60.0  # seconds that a command may take
 POLL = 0.0002  # seconds between looks at the folder

@@ -4,7 +4,6 @@
 that imports one of them by itself is skipped. Any other import of one fails, and its test with it.
 """
 
-
 import importlib
 import sys
 import traceback

@@ -138,7 +138,7 @@ def backward_pass(roots: Sequence[tuple[Any, Any]], create_graph: bool, retain_g
 
 
 def gradients_of_parents(node: Node, g: Any, arriving: Arriving, wanted: set[int] | None) -> list[Any]:
-    """Run the rules of `node` on its gradient: those of its parents, None where nobody wants one."""
+    """Run the rules of `node`: the gradient of each parent, or None where it is not needed."""
     plan, create_graph = node.plan, arriving.create_graph
     # Rules that add into a buffer, only where we may write; under create_graph the definition's, or none: `expand`.
     joint, calls = (plan.calls if arriving.may_write or not (create_graph or plan.of_definition[1]) else

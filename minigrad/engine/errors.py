@@ -35,7 +35,7 @@ def explain(error: Exception, values: Iterable[Any], operation: str, names: Sequ
 
 
 def refuse_arguments(operation: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """TypeError, Python's with the name and the signature of an operation, for arguments that do not fit it."""
+    """Raise Python's TypeError for arguments that do not fit, with the operation's name and signature."""
     signature = inspect.signature(operation)
     try:
         signature.bind(*args, **kwargs)

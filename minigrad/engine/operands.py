@@ -39,7 +39,7 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
 
 
 def is_plain(static: Any, kind: Any) -> bool:
-    """Whether an argument without a gradient rule is used as it is beside tensors whose arrays are of this `kind`."""
+    """Whether an argument without a gradient rule needs no conversion beside arrays of this `kind`."""
     kinds = HOST if kind is np.ndarray else {*STATIC, kind}
     if type(static) is tuple:
         return kinds.issuperset(map(type, static))
@@ -47,7 +47,7 @@ def is_plain(static: Any, kind: Any) -> bool:
 
 
 def as_static(value: Any, args: Sequence[Any], operation: str) -> Any:
-    """An argument without a gradient rule as the forward gets it: a mask or an index goes to where the tensors are."""
+    """Convert an argument without a gradient rule: a mask or an index moves to the tensors' device."""
     if isinstance(value, TensorBase):
         return value._data
     if type(value) is tuple:  # an index may have tensors in it

@@ -203,7 +203,7 @@ class Primitive(Body, functools.partial[Any]):
         return tensor
 
     def run_within(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
-        """`run`, as what stands around it says, and where the arrays are."""
+        """Run under the settings of `Around`, on the device of the arrays."""
         here, anchor = around.get(), check_devices(values, self.name)
         if self.precision is not None and here.cast is not None:
             values = here.cast.values(self, args, values)
@@ -232,7 +232,7 @@ class Primitive(Body, functools.partial[Any]):
         return out[0] if isinstance(out, tuple) else out
 
     def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
-        """Give `tensor` its node, if an argument needs a gradient."""
+        """Give `tensor` a node if an argument needs a gradient."""
         needing, parents = [], []
         for position, source in enumerate(args):
             if isinstance(source, TensorBase) and source._requires_grad:
@@ -268,7 +268,7 @@ class Primitive(Body, functools.partial[Any]):
         return (*args, *[given[name] for name in rest])
 
     def _convert(self, args: tuple[Any, ...]) -> list[Any]:
-        """`values_of` of any arguments."""
+        """The raw values of arguments of any kind: converted, promoted, and checked to be on one device."""
         values = [(as_operand if position in self.positions else as_static)(argument, args, self.name)
                   for position, argument in enumerate(args)]
         promote(values, self.positions, self.floating, self.broadcasts)

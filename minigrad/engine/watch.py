@@ -49,7 +49,7 @@ class Watcher:
 
 
 class Around(NamedTuple):
-    """What stands around the operations of a thread or task."""
+    """The settings under which the operations of a thread or task run."""
 
     watchers: tuple[Watcher, ...] = ()
     # Gives the output of an operation that has steps, of it, its arguments and their values: `minigrad.fused`.
@@ -63,7 +63,7 @@ around: ContextVar[Around] = ContextVar("minigrad.around", default=NOTHING)
 
 
 def put_around(**changes: Any) -> Setting[Around]:
-    """A block, or a decorator, in which these fields of `Around` have other values."""
+    """A context manager or decorator that gives these fields of `Around` other values."""
     def change(now: Around) -> Around:
         then = now._replace(**changes)
         return NOTHING if then == NOTHING else then  # by which an operation sees that there is nothing
@@ -72,22 +72,22 @@ def put_around(**changes: Any) -> Setting[Around]:
 
 
 def watchers() -> tuple[Watcher, ...]:
-    """Those that are told of what runs here."""
+    """The watchers of this thread or task."""
     return around.get().watchers
 
 
 def watch(watcher: Watcher) -> Setting[Around]:
-    """A block, or a decorator, in which `watcher` is told of what runs."""
+    """A context manager or decorator that reports to `watcher` what runs inside."""
     return Setting(around, lambda now: now._replace(watchers=(*now.watchers, watcher)))
 
 
 def unwatched(watcher: Watcher) -> Setting[Around]:
-    """A block inside in which it is not."""
+    """A context manager or decorator that stops the reports to `watcher`."""
     return put_around(watchers=tuple(one for one in watchers() if one is not watcher))
 
 
 def watched(what: Any, given: Any, run: Callable[[], Any], of: tuple[Watcher, ...] | None = None) -> Any:
-    """``run()``, of which all watchers are told, or those that are given."""
+    """Return ``run()``, and report it to the watchers `of`; None: to all."""
     entries = watchers() if of is None else of
     if not entries:
         return run()

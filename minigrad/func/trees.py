@@ -43,7 +43,7 @@ def leaves_like(tree: Any, other: Any, what: str) -> list[Any]:
 
 
 def branches(tree: Any) -> dict[Any, Any] | None:
-    """What a dictionary, a tuple or a list has, by key or position; None for a leaf."""
+    """The children of a dictionary, a tuple or a list, by key or position; None for a leaf."""
     if isinstance(tree, (tuple, list)):
         return dict(enumerate(tree))
     return tree if isinstance(tree, dict) else None

@@ -100,7 +100,7 @@ class FrameWatcher(Watcher):
         return frame
 
     def leave(self, what: Any, made: Any) -> tuple[Frame, Node | None]:
-        """The frame of what has ended, and the node of an operation that was recorded."""
+        """Close the innermost frame; return it, and the node of an operation that was recorded."""
         frame, node = self.running.frames.pop(), node_of(what, made)
         if node is not None:
             self.recorded[node] = frame
@@ -113,7 +113,7 @@ class FrameWatcher(Watcher):
 
 
 def node_of(what: Any, made: Any) -> Node | None:
-    """The node of an operation that has ended; None if none was recorded, and of anything else."""
+    """The node of an operation that has ended; None where no node was recorded."""
     return made._node if isinstance(what, Primitive) and made is not None else None
 
 

@@ -159,7 +159,7 @@ class Writer(FrameWatcher):
         return re.sub(r"\b(inf|nan)\b", r"np.\1", text)
 
     def run(self, text: str, call: partial[Any], changed: Any = None) -> Any:
-        """What a call of NumPy makes, traced, or the array that it has `changed` in place; a line says so."""
+        """Write a line for a call of NumPy; return its result, or the array that it has `changed` in place, traced."""
         bare: Any = tree_map(lambda one: one.view(np.ndarray) if isinstance(one, Traced) else one,
                              (call.args, call.keywords))
         made = call.func(*bare[0], **bare[1])
@@ -276,7 +276,7 @@ def named(titles: Mapping[Any, str], taken: Iterable[str] = ()) -> dict[Any, str
 
 
 def fold(name: str, group: list[Run], used: set[str], titles: Mapping[str, str]) -> Section:
-    """A function that does what each of `group` does; these become calls of it."""
+    """One function for the equal sections of `group`, which become calls of it."""
     first = group[0]
     # Of each operand, what it is in each run: an argument, but for shapes that are the same in all.
     rows = list(zip(*[[with_names(value, {}) for value in run.operands] for run in group], strict=True))
@@ -321,7 +321,7 @@ def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str,
 
 
 def sections(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[list[Section], dict[str, Any]]:
-    """The text of `program`, in parts that say whose they are; and the arrays."""
+    """The text of `program` as sections, each with the module or function that it belongs to; and the arrays."""
     tensors: dict[str, Any] = dict(wrt.named_parameters() if isinstance(wrt, Module) else wrt)
     writer = Writer(wrt if isinstance(wrt, Module) else None)
     writer.arrays |= {name: tensor._data for name, tensor in tensors.items()}

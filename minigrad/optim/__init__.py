@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        """`GradScaler`, which stands with all that is mixed precision, is loaded when it is asked for."""
+        """Load `GradScaler`, a part of `minigrad.precision`, at its first use."""
         if name == "GradScaler":
             return importlib.import_module("minigrad.precision").GradScaler
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

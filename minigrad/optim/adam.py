@@ -38,7 +38,7 @@ class Adam(Optimizer):
         return ("exp_avg", "exp_avg_sq")
 
     def constants(self, step: int, options: dict[str, Any]) -> Sequence[float]:
-        """Those of the formulas above, with both corrections taken out of the arrays to save passes over them.
+        """The constants of the formulas above; they include both corrections, which saves passes over the arrays.
 
         For c = √(1 − β₂ᵗ): ``m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)``.
         """

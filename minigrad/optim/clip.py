@@ -14,7 +14,7 @@ from minigrad.device.sums import widened
 from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
-LEAST = 1e-14  # a norm below which squares of float32 have lost digits, or are 0
+LEAST = 1e-14  # below this norm, squares of float32 have lost digits or are 0
 
 
 @span("clip_grad_norm_")
@@ -76,7 +76,7 @@ faster: Callable[[list[Any]], Any] | None = None
 
 
 def _scaled_norm(arrays: list[Any]) -> float:
-    """The norm by squares of what is at most 1."""
+    """The norm of the arrays divided by their largest element, times that element: no square overflows."""
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
     scaled = (array.astype(np.float64) / largest for array in arrays)
     return largest * norm_of_each(list(scaled)) if 0 < largest < inf else largest

@@ -1,4 +1,4 @@
-"""What all optimizers share: parameter groups, options, the step, and the state as a dictionary."""
+"""The base of all optimizers: parameter groups, options, the step, and the state as a dictionary."""
 
 from __future__ import annotations
 
@@ -40,9 +40,8 @@ class Optimizer:
             Options may be changed between steps, as schedules do with ``"lr"``.
         state: of each parameter, a dictionary: ``"step"``, how many updates were made, and arrays by name.
 
-    Arrays are made at the first step and follows the parameters: move the model to another device (or dtype) with
-    `Module.to` and the next step moves the state after it. float16 parameters have float32 state and
-    arithmetic.
+    The state is made at the first step and follows the parameters: after `Module.to` has moved the model to another
+    device or dtype, the next step moves the state too. float16 parameters have float32 state and arithmetic.
 
     Raises:
         TypeError: something that is not a tensor.
@@ -63,7 +62,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Let a group join, ``{"params": tensors, option: value, …}``; its first update is at the scheduled rate."""
+        """Add a group, ``{"params": tensors, option: value, …}``; its first update is at the scheduled rate."""
         found = {**self.defaults, **self._options(group), "params": list(group.get("params", ()))}
         if self.schedule is not None:
             found.update(initial_lr=found["lr"], lr=found["lr"] * self.schedule)
@@ -80,7 +79,7 @@ class Optimizer:
         self.state.update({p: {"step": 0} for p in found["params"]})
 
     def _options(self, group: Mapping[str, Any]) -> dict[str, Any]:
-        """The options of a group, in whatever way they were set, as numbers of Python; the errors of the class."""
+        """The options of a group as Python numbers, however they were set. Raises the errors of the class."""
         unknown = group.keys() - self.defaults.keys() - {"params", "initial_lr"}
         if unknown:
             raise ValueError(f"{self._name}: unknown option {', '.join(sorted(unknown))}; the options are "
@@ -107,7 +106,7 @@ class Optimizer:
     def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
         """Change p and the state in place, all of the shape of g, which is only read. Threads call it together.
 
-        `constants` are what arrays of that dtype are multiplied with fastest: in host memory arrays without dimensions.
+        In host memory, `constants` are 0-d arrays of the dtype of g, with which NumPy multiplies fastest.
         """
         raise NotImplementedError
 
@@ -144,9 +143,9 @@ class Optimizer:
             parallel.run([partial(self._run, share) for share in parallel.shares(work, sizes, max(1, threads))])
 
     def _arrays(self, p: Tensor, names: Sequence[str]) -> list[Array]:
-        """The parameter as it is; its gradient and its state, made if there is none, in the dtype of the arithmetic.
+        """The parameter as it is; its gradient and its state, which starts as zeros, in the dtype of the arithmetic.
 
-        That of float16 is float32, for squares of gradients below 2e-4 would vanish.
+        float16 computes in float32, since squares of gradients below 2e-4 would vanish.
         """
         value, state, found = p.data, self.state[p], []
         dtype = FLOAT32 if value.dtype == FLOAT16 else value.dtype
@@ -155,8 +154,8 @@ class Optimizer:
             if array is None:
                 array = np.zeros(value.shape, dtype)
             if array.shape != value.shape:
-                number = [id(q) for q in self.state].index(id(p))
-                raise ValueError(f"{self._name}: parameter {number} has shape {value.shape} and its {name} has "
+                position = [id(q) for q in self.state].index(id(p))
+                raise ValueError(f"{self._name}: parameter {position} has shape {value.shape} and its {name} has "
                                  f"{array.shape}; make a new optimizer after changing the shape of a parameter")
             if array.dtype != dtype or array.device != value.device:
                 array = asarray_on(device_of(value), array, dtype)
@@ -165,7 +164,7 @@ class Optimizer:
         return [value, *found]
 
     def _run(self, work: Sequence[Work]) -> None:
-        """Update block by block; in a copy, where memory is not flat, or not in the dtype of the arithmetic."""
+        """Update in blocks; a parameter that is not contiguous, or not in the dtype of the arithmetic, in a copy."""
         for constants, state, (value, gradient, *arrays) in self.together(work):
             with on_device_of(value):
                 p = value.astype(gradient.dtype, order="C", copy=False)

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
+LIMIT = 60  # seconds that a program may take
 GRACE = 10  # seconds in which mpirun may end its ranks, before it is killed
 
 
@@ -48,17 +49,17 @@ def started(ranks: int, *arguments: object) -> Iterator[tuple[subprocess.Popen, 
             _end(process)
 
 
-def mpirun(ranks: int, *arguments: object, timeout: float = 60) -> subprocess.CompletedProcess:
+def mpirun(ranks: int, *arguments: object) -> subprocess.CompletedProcess:
     """Run Python with the arguments on each rank, to its end.
 
     Raises:
-        TimeoutError: it did not end in `timeout` seconds; all of its processes are gone.
+        TimeoutError: it did not end in `LIMIT` seconds; all of its processes are gone.
     """
     with started(ranks, *arguments) as (process, output):
         try:
-            return subprocess.CompletedProcess(process.args, process.wait(timeout), *output())
+            return subprocess.CompletedProcess(process.args, process.wait(LIMIT), *output())
         except subprocess.TimeoutExpired as error:
-            raise TimeoutError("\n".join([f"mpirun did not end within {timeout} s", *output()])) from error
+            raise TimeoutError("\n".join([f"mpirun did not end within {LIMIT} s", *output()])) from error
 
 
 def ranks_of(launcher: int) -> list[int]:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.distributed.mpirun import mpirun, ranks_of, runs, started
 from tests.distributed.trainings import COMMAND, OPTIONS, disturbed, on_one, on_ranks
+from tests.transformer.commands import SIZES
 from tests.transformer.runs import contents
 from transformer.training.checkpoints import load_run
 
@@ -17,7 +18,6 @@ pytestmark = [pytest.mark.usefixtures("mpi"), pytest.mark.slow]
 HOST = socket.gethostname()
 INTACT = "(the last checkpoint, 00000004, is intact)"
 STOPPED = "stopped; go on with  python -m transformer train --out *--resume"
-TINY = ["--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--steps", "2", "--quiet"]
 
 
 def errors(lines):
@@ -79,8 +79,8 @@ def test_a_signal_to_the_launcher_ends_all_and_the_run_goes_on(number, tmp_path)
     on_ranks(2, "train", "--out", out, "--resume", "--quiet", "--steps", step + 3)
 
 
-def wait_for(condition, seconds=60):
-    deadline = time.monotonic() + seconds
+def wait_for(condition):
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -102,7 +102,8 @@ def folder(tmp_path_factory):
     return folder
 
 
-RANK_1, COPY, TEXT = f"Error: rank 1 ({HOST})", " ".join(OPTIONS), f"--valid bad.0 bad.2 {' '.join(TINY)}"
+RANK_1, COPY = f"Error: rank 1 ({HOST})", " ".join(map(str, OPTIONS))
+TEXT = f"--valid bad.0 bad.2 {' '.join(map(str, SIZES))} --steps 2 --quiet"
 
 
 @pytest.mark.parametrize(("who", "fault", "command", "line"), [

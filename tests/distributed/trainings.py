@@ -3,12 +3,10 @@
 from pathlib import Path
 
 from tests.distributed.mpirun import mpirun
-from tests.transformer.commands import call
+from tests.transformer.commands import SMALL, call
 
-OPTIONS = ["--task", "copy", "--d-model", "8", "--heads", "2", "--layers", "1", "--d-ff", "8", "--dropout", "0.1",
-           "--train-count", "60", "--valid-count", "5", "--valid-sentences", "4", "--batch-tokens", "100",
-           "--schedule", "constant", "--threads", "1", "--shards", "4", "--steps", "10", "--valid-every", "4",
-           "--quiet"]
+OPTIONS = [*SMALL, "--dropout", 0.1, "--valid-sentences", 4, "--threads", 1, "--shards", 4, "--steps", 10,
+           "--valid-every", 4]
 OURS = ("Error: ", "stopped", "Traceback", "step ", "note: ", "no history.png")
 COMMAND = ["-m", "transformer"]
 DISTURBED = Path(__file__).with_name("disturbed.py")

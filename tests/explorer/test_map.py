@@ -1,6 +1,5 @@
 """The map of the model: where its places lie, what its bars say, and how one enters a place and comes back."""
 
-
 import numpy as np
 import pytest
 

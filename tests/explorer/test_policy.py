@@ -1,6 +1,5 @@
 """The page's Content-Security-Policy: nothing but its own scripts runs, and nothing at all is fetched."""
 
-
 from tests.explorer.browser import watched_page
 from tests.explorer.pages import CROSS, live_explanation, show
 from tests.transformer.tiny import tiny_model

@@ -205,8 +205,8 @@ FAMILIES = [  # (templates, the axes that a needs, whether the shapes of a and b
 
 
 @st.composite
-def programs(draw: Any, least: int = 5, most: int = 30) -> Program:
-    """A program of `least` to `most` lines, on one to three leaves."""
+def programs(draw: Any) -> Program:
+    """A program of 5 to 30 lines, on one to three leaves."""
     seed = draw(st.integers(0, 2**32 - 1))
     shapes = draw(st.lists(st.sampled_from(LEAVES), min_size=1, max_size=3))
     values = {f"x{i}": Tensor(leaf) for i, leaf in enumerate(make_leaves(seed, *shapes))}
@@ -221,7 +221,7 @@ def programs(draw: Any, least: int = 5, most: int = 30) -> Program:
         templates.append(template)
         unused[:] = [other for other in unused if not re.search(rf"\b{other}\b", expression)] + [name]
 
-    wanted = draw(st.integers(least, most))
+    wanted = draw(st.integers(5, 30))
     while len(lines) < wanted:
         append(*draw_line(draw, {name: value.shape for name, value in values.items()}))
         newest = f"v{len(lines) - 1}"

@@ -1,6 +1,5 @@
 """The stand-in's kernels: what CuPy compiles, written for NumPy."""
 
-
 import math
 
 import numpy as np

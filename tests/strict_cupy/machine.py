@@ -1,6 +1,5 @@
 """The stand-in's machine: two devices, a current one per thread, and the counts of waits and of uploads."""
 
-
 import threading
 from collections import Counter
 from types import SimpleNamespace

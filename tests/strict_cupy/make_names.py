@@ -73,7 +73,7 @@ def cuda():
         "Device": module.Device, "Event": module.Event, "MemoryPool": module.MemoryPool,
         "PinnedMemoryPool": module.PinnedMemoryPool, "Stream": module.Stream, "compiler": module.compiler,
         "memory": module.memory, "runtime": module.runtime,
-    }  # fmt: skip
+    }
     found = attributes(module) | {part: None for part in parts if part not in public(module)}
     for part, owner in parts.items():
         found |= {f"{part}.{name}": value for name, value in attributes(owner).items()}
@@ -92,7 +92,6 @@ def names():
         "random": functions(cupy.random),
         "constants": sorted(n for n, v in public(cupy).items() if isinstance(v, (type, float)) or v is None),
         "ndarray": attributes(cupy.ndarray),
-        "Generator": attributes(cupy.random.Generator),
         "special": ufuncs(cupyx.scipy.special) | functions(cupyx.scipy.special),
         "cuda": cuda(),
     }

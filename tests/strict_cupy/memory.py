@@ -1,6 +1,5 @@
 """The stand-in's memory: the bytes of each device that arrays use, and that CuPy's pool holds, under a limit."""
 
-
 import gc
 
 BLOCK = 512  # the pool hands out multiples of this many bytes

@@ -1,6 +1,5 @@
 """The stand-in's array: it holds a NumPy array, and does only what CuPy's array does."""
 
-
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ SCALARS = (bool, int, float, complex, np.generic)
 WITHOUT_KERNEL = {
     "broadcast_to", "copy", "diagonal", "expand_dims", "flip", "imag", "moveaxis", "permute_dims",
     "ravel", "real", "reshape", "shape", "squeeze", "swapaxes", "transpose", "view",
-}  # fmt: skip
+}
 # The shape of the result, or the result itself, depends on values, or an error does: the host has to wait for them.
 SYNCHRONIZING = {"argwhere", "bincount", "flatnonzero", "nonzero", "unique"}
 

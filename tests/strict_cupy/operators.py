@@ -1,7 +1,5 @@
 """The operators and the methods of the stand-in's array."""
 
-
-
 import numpy as np
 
 from tests.strict_cupy.ndarray import NAMES, bind, call, ndarray
@@ -45,16 +43,16 @@ BINARY = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide,
     "floordiv": np.floor_divide, "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and,
     "or": np.bitwise_or,
-}  # fmt: skip
+}
 COMPARISONS = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
     "ge": np.greater_equal,
-}  # fmt: skip
+}
 UNARY = {"neg": np.negative, "invert": np.invert}
 METHODS = [
     "all", "any", "argmax", "argmin", "astype", "copy", "cumsum", "dot", "max", "mean", "min", "ravel",
     "reshape", "sum", "swapaxes", "transpose", "view",
-]  # fmt: skip
+]
 
 
 for _name, _ufunc in BINARY.items():

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from transformer.cli import main
 
 ROOT = Path(__file__).parents[2]
-SMALL = ["--task", "copy", "--d-model", 8, "--heads", 2, "--layers", 1, "--d-ff", 8, "--train-count", 60,
-         "--valid-count", 5, "--batch-tokens", 100, "--schedule", "constant", "--quiet"]
+SIZES = ["--d-model", 8, "--heads", 2, "--layers", 1, "--d-ff", 8]
+SMALL = ["--task", "copy", *SIZES, "--train-count", 60, "--valid-count", 5, "--batch-tokens", 100, "--schedule",
+         "constant", "--quiet"]
 
 
 def call(*arguments, standard_input=None):
@@ -28,11 +29,6 @@ def refused(*arguments, standard_input=None):
     assert result.stderr.count("\n") == 1
     assert result.stdout == ""
     return result.stderr
-
-
-def contents(folder):
-    """Every file below a folder."""
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def start(*arguments, **options):

@@ -1,12 +1,14 @@
 """Greedy decoding and beam search, with every option, against a plain beam and against exhaustive search."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 import minigrad
 
+from tests.minigrad.ops.row import lines
 from tests.transformer.decoding_models import EOS, LETTERS, PAD, peaked_model, plain_beam, prefer, random_sources
 from transformer.data.batches import trimmed
 from transformer.decode import beam, beam_search, greedy
@@ -156,25 +158,36 @@ def test_threads_divide_the_batch(decode, monkeypatch):
 # --- Mistakes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("options", "error", "message"), [
-    ({"beam_size": 0}, ValueError, "beam_size .* 0"), ({"num_best": 3}, ValueError, "beam of 2 .* 3 best"),
-    ({"alpha": -0.1}, ValueError, "alpha .* -0.1"), ({"alpha": math.nan}, ValueError, "alpha .* nan"),
-    ({"max_length": 41}, ValueError, "max_length 41 .* 40 positions"),
-    ({"prefix": [[3], [4], [5]]}, ValueError, "a prefix for each of the 2 sentences expected, got 3"),
-    *(({"prefix": [3, token]}, ValueError, "prefix 0 has padding, or the beginning or the end") for token in (0, 1, 2)),
-    ({"prefix": [3, 6]}, IndexError, "prefix: id 6 is out of range"),
-    ({"prefix": [0.5]}, TypeError, "prefix must be integers"),
-    ({"prefix": np.ma.masked_equal([3, 4], 4)}, TypeError, "masked"),
-    ({"prefix": [3] * 8, "max_length": 7}, DecodingError, "8 tokens is more than the greatest length, 7"),
-    ({"min_length": -1}, ValueError, "min_length must be at least 0"),
-    ({"min_length": 4, "no_repeat_ngram_size": 1}, DecodingError, "no token may follow; lower min_length"),
-    ({"min_lenght": 4}, TypeError, "min_lenght"),
-    ({"repetition_penalty": 0}, ValueError, "at least 0.001, got 0"),
-    ({"repetition_penalty": math.inf}, ValueError, "at most 1000"),
-    ({"source": [[3, 9, EOS]]}, IndexError, "id 9"),
-    ({"source": np.zeros((2, 0), np.int64)}, ValueError, "row 0 .* no tokens"),
-    ({"source": [[3] * 40 + [EOS]]}, ValueError, "41 tokens .* 40 positions"),
-], ids=str)
-def test_mistakes(options, error, message):
+MISTAKES = """
+    ValueError      beam_size .* 0                                      beam_size=0
+    ValueError      beam of 2 .* 3 best                                 num_best=3
+    ValueError      alpha .* -0.1                                       alpha=-0.1
+    ValueError      alpha .* nan                                        alpha=math.nan
+    ValueError      max_length 41 .* 40 positions                       max_length=41
+    ValueError      a prefix for each of the 2 sentences .* got 3       prefix=[[3], [4], [5]]
+    ValueError      prefix 0 has padding, or the beginning or the end   prefix=[3, 0]
+    ValueError      prefix 0 has padding, or the beginning or the end   prefix=[3, 1]
+    ValueError      prefix 0 has padding, or the beginning or the end   prefix=[3, 2]
+    IndexError      prefix: id 6 is out of range                        prefix=[3, 6]
+    TypeError       prefix must be integers                             prefix=[0.5]
+    TypeError       masked                                              prefix=np.ma.masked_equal([3, 4], 4)
+    DecodingError   8 tokens is more than the greatest length, 7        prefix=[3] * 8, max_length=7
+    ValueError      min_length must be at least 0                       min_length=-1
+    DecodingError   no token may follow; lower min_length               min_length=4, no_repeat_ngram_size=1
+    TypeError       min_lenght                                          min_lenght=4
+    ValueError      at least 0.001, got 0                               repetition_penalty=0
+    ValueError      at most 1000                                        repetition_penalty=math.inf
+    IndexError      id 9                                                source=[[3, 9, EOS]]
+    ValueError      row 0 .* no tokens                                  source=np.zeros((2, 0), np.int64)
+    ValueError      41 tokens .* 40 positions                           source=[[3] * 40 + [EOS]]
+"""
+NAMES = {"DecodingError": DecodingError, "EOS": EOS, "math": math, "np": np}
+
+
+@pytest.mark.parametrize("line", lines(MISTAKES))
+def test_mistakes(line):
+    """An error, what its message says, and the arguments."""
+    error, message, arguments = re.split(r" {2,}", line)
+    error, changes = eval(f"{error}, dict({arguments})", NAMES)  # noqa: S307
     with pytest.raises(error, match=message):
-        beam_search(**{"model": peaked_model(0), "source": random_sources(0, (5, 2)), "beam_size": 2} | options)
+        beam_search(**{"model": peaked_model(0), "source": random_sources(0, (5, 2)), "beam_size": 2} | changes)

@@ -1,5 +1,6 @@
 """Continuing prompts with a decoder-only model, held to what follows from the logits of whole texts."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 import minigrad
 
+from tests.minigrad.ops.row import lines
 from tests.transformer.decoding_models import EOS, LETTERS, plain_beam
 from tests.transformer.models import language_model
 from tests.transformer.test_beam import OPTIONS
@@ -110,24 +112,31 @@ def test_draws_have_the_probabilities_of_the_model():
 # --- Mistakes -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("arguments", "error", "message"), [
-    ({"prompt": [[]]}, ValueError, r"prompt 0 has shape \(0,\)"),
-    ({"prompt": [3, 4]}, ValueError, r"\(batch, length\) .* prompt 0 has shape \(\)"),
-    ({"prompt": [[11]]}, IndexError, "11"),
-    ({"prompt": [[4, 5], np.ma.masked_equal([3, 0], 0)]}, TypeError, "generate: prompts: the array has masked"),
-    ({"memory": minigrad.Tensor(np.ones((3, 5, 8)))}, ValueError, "a row for each of the 1 prompts, got shape"),
-    ({"max_new_tokens": 41}, ValueError, "41 tokens is longer than the model's 40 positions"),
-    ({"max_new_tokens": 0}, ValueError, "max_new_tokens .* 0"),
-    ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
-    ({"temperature": 0.0}, ValueError, "temperature .* 0.0"), ({"top_p": 1.5}, ValueError, "top_p .* 1.5"),
-    ({"end_id": 11}, IndexError, "the token 11 that ends a text is outside the vocabulary of 11"),
-    ({"prompt": [[*range(11)]], "no_repeat_ngram_size": 1, "never": range(5, 11), "beam_size": 2}, DecodingError,
-     "no token may follow"),
-    ({"never": range(11), "top_k": 2}, DecodingError, "no token may follow"),
-], ids=str)
-def test_mistakes(arguments, error, message):
+MISTAKES = r"""
+    ValueError      prompt 0 has shape \(0,\)                           prompt=[[]]
+    ValueError      \(batch, length\) .* prompt 0 has shape \(\)        prompt=[3, 4]
+    IndexError      11                                                  prompt=[[11]]
+    TypeError       generate: prompts: the array has masked             prompt=[[4, 5], np.ma.masked_equal([3, 0], 0)]
+    ValueError      a row for each of the 1 prompts, got shape          memory=minigrad.Tensor(np.ones((3, 5, 8)))
+    ValueError      41 tokens is longer than the model's 40 positions   max_new_tokens=41
+    ValueError      max_new_tokens .* 0                                 max_new_tokens=0
+    ValueError      leave out beam_size                                 beam_size=2, top_k=3
+    ValueError      temperature .* 0.0                                  temperature=0.0
+    ValueError      top_p .* 1.5                                        top_p=1.5
+    IndexError      the token 11 .* is outside the vocabulary of 11     end_id=11
+    DecodingError   no token may follow  prompt=[[*range(11)]], no_repeat_ngram_size=1, never=range(5, 11), beam_size=2
+    DecodingError   no token may follow                                 never=range(11), top_k=2
+"""
+NAMES = {"DecodingError": DecodingError, "minigrad": minigrad, "np": np}
+
+
+@pytest.mark.parametrize("line", lines(MISTAKES))
+def test_mistakes(line):
+    """An error, what its message says, and the arguments."""
+    error, message, arguments = re.split(r" {2,}", line)
+    error, changes = eval(f"{error}, dict({arguments})", NAMES)  # noqa: S307
     with pytest.raises(error, match=message):
-        generate(**{"model": peaked(), "prompt": [[3]], "max_new_tokens": 3} | arguments)
+        generate(**{"model": peaked(), "prompt": [[3]], "max_new_tokens": 3} | changes)
 
 
 @pytest.mark.parametrize(("prompt", "options", "message"), [

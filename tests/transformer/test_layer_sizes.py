@@ -1,6 +1,5 @@
 """Layers made from sizes: the same as from a configuration with these values; decoders without encoder; errors."""
 
-
 import numpy as np
 import pytest
 

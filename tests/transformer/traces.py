@@ -1,7 +1,5 @@
 """A traced model: two layers a side, unequal lengths and padding, dropout; and the loss that was traced."""
 
-import base64
-
 import numpy as np
 
 import minigrad as mg
@@ -32,9 +30,3 @@ def traced(model):
     with trace(model) as t:
         loss().backward()
     return t, loss
-
-
-def decode_array(entry):
-    """The array in an entry of a page's data."""
-    stored = np.frombuffer(base64.b64decode(entry["data"], validate=True), np.dtype(entry["dtype"]).newbyteorder("<"))
-    return stored.reshape(entry["shape"]).astype(entry["dtype"])

@@ -142,7 +142,7 @@ class Option(click.Option):
 
 
 def options(section: str, *rows: tuple[Any, ...]) -> list[click.Parameter]:
-    """The options of a section, of which a row each has what follows the section in an `Option`."""
+    """An `Option` of the section for each row of further arguments."""
     return [Option(section, *row) for row in rows]
 
 

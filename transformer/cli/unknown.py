@@ -10,7 +10,7 @@ MOST_NOTES = 20  # on texts
 
 
 class Notes:
-    """Notes on texts, each named: a bounded number of them, and at the end one on the others."""
+    """Writes a bounded number of notes on named texts, and at the end one that counts the rest."""
 
     def __init__(self) -> None:
         self.count = 0

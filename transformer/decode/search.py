@@ -197,7 +197,7 @@ class Search:
 
 
 def _rows(beside: Beside, texts: Ids) -> Beside:
-    """What is beside these texts, for each of them."""
+    """The rows of `beside` that belong to these texts."""
     return {name: None if x is None else x[texts] for name, x in beside.items()}
 
 

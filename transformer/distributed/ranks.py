@@ -196,7 +196,7 @@ class Ranks(Alone):
             raise RankError(gone)
 
     def _gone(self) -> str:
-        """What to say of a process of this host that has ended; empty if all are there."""
+        """A message on a process of this host that has ended; empty if all still run."""
         for rank in self.watched:
             if not _runs(self._processes[rank][2]):
                 return f"{self.name(rank)} has ended without a word: it was killed, or its machine is out of memory"
@@ -278,7 +278,7 @@ class Ranks(Alone):
 
 
 def write(stream: Any, text: str) -> None:
-    """Write a text at once; nothing, if the program was started without the stream, or its reader is gone."""
+    """Write and flush a text; do nothing where the stream is missing or its reader is gone."""
     with contextlib.suppress(OSError, AttributeError):
         stream.write(text)
         stream.flush()

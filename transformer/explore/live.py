@@ -89,7 +89,7 @@ def live_model(translator: Translator, model: Transformer, texts: tuple[Sequence
 
 
 def program_of(model: Transformer, examples: Sequence[Example]) -> list[Section]:
-    """The entry "program"."""
+    """The sections of the program that computes the loss of the first example: the page's entry "program"."""
     batch = collate(examples, [0])
     return sections(lambda: model.loss(batch.source, batch.target[:, 1:]), model)[0]
 

@@ -133,7 +133,7 @@ def prune(folder: Path, latest: str, best: str | None, keep: int) -> None:
 
     Of those that are not the latest, the optimizer's state goes, too: it is twice as large as the weights.
 
-    Leftovers of killed runs are removed, too. Checkpoints newer than the latest are such: the run writes them again.
+    It also removes leftovers of killed runs, among them checkpoints newer than the latest, which the run writes again.
     """
     newest = [name for name in numbered(folder) if name <= latest][-keep:]
     kept = {*newest, latest, best}
@@ -221,9 +221,9 @@ def _locked(folder: Path) -> Iterator[bool]:
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """The bytes of a file; OSError unless it is a regular file of at most `most` bytes.
+    """Read a file; OSError unless it is a regular file of at most `most` bytes.
 
-    A pipe, on which reading would wait, and a device, of which there is no end, are not opened.
+    It does not open a pipe, where reading would wait, or a device, which has no end.
     """
     if not path.is_file():
         raise OSError(f"{path}: there is no such file")
@@ -234,7 +234,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """An OSError inside the block names `path`: of a full disk, the system names no file."""
+    """Name `path` in an OSError of the block: for a full disk the system names no file."""
     try:
         yield
     except OSError as error:

@@ -36,9 +36,9 @@ class Stopped(KeyboardInterrupt):
 
 @contextmanager
 def stop_request() -> Iterator[list[int]]:
-    """A list that gets the number of the first signal, so that no update is cut in half; a second one raises `Stopped`.
+    """Yield a list that receives the number of the first signal, so that no update is cut in half.
 
-    One that was not heeded by the end of the block raises `Stopped` there.
+    A second signal raises `Stopped`; so does, at the end of the block, a first one that the block did not heed.
     """
     came, first = list[int](), 0.0
 

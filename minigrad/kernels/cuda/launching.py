@@ -40,5 +40,5 @@ def block_of(rows: Any) -> tuple[int]:
 
 
 def dense(x: Any) -> Any:
-    """The array, or a copy, with elements one after the other; None of None."""
+    """The array, or a contiguous copy of it; None for None."""
     return None if x is None else xp(x).ascontiguousarray(x)

@@ -1,6 +1,5 @@
 """The page's mathematics in a browser, without the page."""
 
-
 import pytest
 
 from tests.explorer.mathematics.whole_model import ASKING

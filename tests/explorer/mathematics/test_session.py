@@ -10,6 +10,7 @@ from minigrad import optim
 
 from tests.explorer.mathematics.conftest import MATHEMATICS
 from tests.explorer.mathematics.whole_model import assert_same
+from tests.explorer.pages import WORDS
 from tests.transformer.decoding_models import peaked_model, prefer
 from tests.transformer.tiny import tiny_model
 from transformer.data import WordTokenizer
@@ -18,7 +19,6 @@ from transformer.explore.page import joined_scripts
 from transformer.explore.translation import explain
 from transformer.translator import Translator
 
-WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_model`
 LETTERS = WordTokenizer.train(["a b c d e"]), WordTokenizer.train(["x y"])  # those of `peaked_model`
 TEXTS = ["a", "b c d", "e d c b a", "c c c c c c c c", "unheard a unheard of"]
 SOURCES, TARGETS = ["a b c d", "e f"], ["f", "g a b"]
@@ -34,15 +34,11 @@ def ask(page):
     """``ask(translator, sources, targets)`` begins a session, and returns what evaluates an expression of `session`."""
 
     def begin(translator, sources=SOURCES, targets=TARGETS):
-        live = live_of(translator, sources, targets)
-        page.evaluate("(live) => { globalThis.session = new Session(decodePage(live)); }", live)
+        page.evaluate("(live) => { globalThis.session = new Session(decodePage(live)); }",
+                      explain(translator, sources, targets).live)
         return lambda expression, *arguments: page.evaluate(f"(given) => {expression}", list(arguments))
 
     return begin
-
-
-def live_of(translator, sources, targets):
-    return explain(translator, sources, targets).live
 
 
 @pytest.fixture(params=MODELS)

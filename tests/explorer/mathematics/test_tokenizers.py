@@ -18,12 +18,12 @@ PARTS = [*" \t\n\r\v\f\x1c\x1f\x85\xa0\u2003\u2028\u3000\ufeff\u200b", "'s", "'l
 CORPUS = [*SENTENCES, *(f"{3 * part}the{2 * part}" for part in PARTS)]
 
 
-def texts(seed, count=400):
+def texts(seed):
     """Random texts of those parts and of single characters of the corpus."""
     rng = random.Random(seed)
     parts = [*PARTS, *"".join(SENTENCES)]
     return ["", *CORPUS, *PARTS, *(f"{2 * part}the" for part in PARTS),
-            *("".join(rng.choices(parts, k=rng.randrange(12))) for _ in range(count))]
+            *("".join(rng.choices(parts, k=rng.randrange(12))) for _ in range(400))]
 
 
 @pytest.fixture(scope="module", params=["words", "characters", "bpe", "bytes"])

@@ -1,6 +1,5 @@
 """What holds for every row of the table: values, gradients of both orders, strides, dtypes, memory."""
 
-
 import numpy as np
 import pytest
 

@@ -18,9 +18,9 @@ every_optimizer = pytest.mark.parametrize("make", [function(call, vars(optim)) f
 SHAPES = [(3, 4), (4,), (), (90, 100)]
 
 
-def make_params(device="cpu", shapes=SHAPES, dtype=np.float32):
+def make_params(device="cpu", shapes=SHAPES):
     draw = np.random.default_rng(0)
-    return [Tensor(draw.standard_normal(s).astype(dtype), device=device, requires_grad=True) for s in shapes]
+    return [Tensor(draw.standard_normal(s).astype(np.float32), device=device, requires_grad=True) for s in shapes]
 
 
 def set_gradients(params, number, factor=1.0, spoil=None):

@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from tests.transformer.commands import call, contents, refused
+from tests.transformer.commands import call, refused
+from tests.transformer.runs import snapshot
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +40,13 @@ def test_verify(damage, copy):
     if file is not None:
         with open(copy / file, "ab") as opened:
             opened.write(added)
-    before = contents(copy)
+    before = snapshot(copy)
     result = call("info", copy, "--verify")
     assert result.exit_code == bool(damaged), result.output
     lines = result.stdout.splitlines()
     assert [text.split()[0] for text in lines] == ["00000003", "00000002", "latest:", "best:", "log.csv"]
     assert [text.split()[0] for text in lines if not text.endswith(" intact")] == damaged
-    assert contents(copy) == before
+    assert snapshot(copy) == before
     if not damaged:
         assert re.search(r"parameters\n(.*\n)*.*d_model +8\n(.*\n)*.*step +3\n", call("info", copy).stdout)
 
@@ -60,7 +61,7 @@ def test_a_damaged_checkpoint_is_replaced_by_name(copy):
     for command, arguments in commands.items():
         result = call(command, copy, *arguments, "--checkpoint", "00000002", standard_input="a b\n")
         assert result.exit_code == 0, result.output
-    before = contents(copy)
+    before = snapshot(copy)
     for message, *given in (
             ("00000003/model.safetensors", "info", copy),
             *(("00000003/model.safetensors", command, copy, *rest) for command, rest in commands.items()),
@@ -72,7 +73,7 @@ def test_a_damaged_checkpoint_is_replaced_by_name(copy):
         said = refused(*given)
         assert message in said
         assert ("info --verify names" in said) == ("not the name" not in said)
-    assert contents(copy) == before
+    assert snapshot(copy) == before
     result = call("train", "--out", copy, "--resume-from", "00000002", "--steps", 3, "--quiet")
     assert result.exit_code == 0, result.output
     assert call("info", copy, "--verify").exit_code == 0

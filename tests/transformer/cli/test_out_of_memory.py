@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.transformer.commands import call, contents, refused
+from tests.transformer.commands import call, refused
+from tests.transformer.runs import snapshot
 from tests.transformer.shortage import UNABLE, failing, too_much
 from transformer.model import Transformer
 
@@ -20,7 +21,7 @@ BEGIN, LOWER, SHORTER = ("begin anew with a lower --batch-tokens or a smaller mo
 @pytest.mark.parametrize("status", ["", "cudaErrorMemoryAllocation", "CUBLAS_STATUS_ALLOC_FAILED"])
 def test_a_command_says_what_to_lower(command, given, remedy, status, small_run, monkeypatch):
     """NumPy says so by MemoryError, CUDA by the status in other errors. The run is as it was."""
-    before, fail = contents(small_run), failing(RuntimeError(f"{status}: it is full.")) if status else too_much
+    before, fail = snapshot(small_run), failing(RuntimeError(f"{status}: it is full.")) if status else too_much
     monkeypatch.setattr(Transformer, "encode", fail)
     monkeypatch.setattr(Transformer, "loss", fail)
     words = [*given, small_run] if command == "train" else [small_run, *given]
@@ -28,7 +29,7 @@ def test_a_command_says_what_to_lower(command, given, remedy, status, small_run,
     told = rf"\({status}: it is full\)" if status else UNABLE
     assert result.exit_code == 2
     assert re.fullmatch(f"Error: out of memory {told}; {remedy}\n", result.stderr)
-    assert contents(small_run) == before
+    assert snapshot(small_run) == before
 
 
 def test_other_errors_of_cuda_are_not_about_memory(small_run, monkeypatch):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transformer.commands import call, refused
+from tests.transformer.commands import SIZES, call, refused
 from transformer.training.run_folder import write_output
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, names of files are Unicode")
@@ -25,9 +25,9 @@ def cafe(tmp_path, monkeypatch):
 
 def test_every_command(cafe):
     files = [f"{cafe}.en", f"{cafe}.ja"]
-    sizes = ["--d-model", 8, "--heads", 2, "--layers", 1, "--d-ff", 8, "--schedule", "constant", "--quiet"]
     again = ["train", "--out", cafe, "--resume", "--quiet"]
-    for command in (["train", "--train", *files, "--valid", *files, "--out", cafe, "--steps", 1, *sizes],
+    for command in (["train", "--train", *files, "--valid", *files, "--out", cafe, "--steps", 1,
+                     "--schedule", "constant", "--quiet", *SIZES],
                     [*again, "--steps", 8, "--profile", f"{cafe}.json"],
                     ["info", cafe, "--verify"], ["translate", cafe],
                     ["evaluate", cafe, "--source", files[0], "--target", files[1]],

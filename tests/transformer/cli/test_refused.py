@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.transformer.commands import SMALL, call, contents, refused
-from tests.transformer.runs import edit_json
+from tests.transformer.commands import SMALL, call, refused
+from tests.transformer.runs import edit_json, snapshot
 
 GOOD = "good.src good.tgt"
 NAMES = ", ".join(f"{stack}.layers.0.{name}_attention" for stack, name in (
@@ -114,11 +114,11 @@ def test_for_a_folder_that_is_no_run(command, files, tmp_path):
 
 
 def test_for_a_folder_that_holds_a_run_or_a_file(run, files, small_run, tmp_path):
-    before = contents(run)
+    before = snapshot(run)
     assert "Missing option '--out'" in refused("train", "--task", "copy")
     assert f"{files['good.src']}: is a file" in refused("train", *SMALL, "--out", files["good.src"])
     assert "already holds a training run; go on with --resume" in refused("train", "--task", "copy", "--out", run)
-    assert contents(run) == before
+    assert snapshot(run) == before
     without_data = shutil.copytree(small_run, tmp_path / "run")
     for path in without_data.glob("checkpoints/*/run.json"):
         edit_json(path, data={})

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transformer.commands import call, contents, refused
+from tests.transformer.commands import SIZES, call, refused
+from tests.transformer.runs import snapshot
 from transformer.training.checkpoints import load_run
 
 
@@ -20,7 +21,7 @@ from transformer.training.checkpoints import load_run
     ("--minutes 9 --keep 9 --steps 99", "", {"minutes": 9.0, "keep": 9, "steps": 99}),
 ])
 def test_a_resumed_run_keeps_its_options_and_may_be_told_them(begun, small_run, arguments, fixed, changed):
-    before, command = contents(small_run), ["train", "--resume", "--out", small_run, *arguments.split()]
+    before, command = snapshot(small_run), ["train", "--resume", "--out", small_run, *arguments.split()]
     if fixed:
         assert f"may not change {fixed};" in refused(*command)
         assert begun == []
@@ -28,10 +29,9 @@ def test_a_resumed_run_keeps_its_options_and_may_be_told_them(begun, small_run, 
         assert call(*command).exit_code == 130
         stored = load_run(small_run)[0].options
         assert (begun[0].resume, begun[0].options) == ("latest", replace(stored, **changed))
-    assert contents(small_run) == before
+    assert snapshot(small_run) == before
 
 
-SIZES = ["--tokens", "words", "--d-model", 8, "--heads", 1, "--layers", 1, "--d-ff", 8, "--metric", "exact_match"]
 TEXT = "".join(f"{a} {b}\t{b} {a}\n" for a in "abcdefgh" for b in "abcdefgh")
 
 
@@ -41,8 +41,9 @@ def test_a_resumed_run_needs_the_data_it_began_with(given, tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     Path("table.tsv").write_text(TEXT, encoding="utf-8")
     command = ["train", "--out", "run", "--quiet", "--steps"]
-    assert call(*command, 2, "--train", given, *SIZES, standard_input=TEXT).exit_code == 0
-    before, moved = contents(tmp_path / "run"), Path("table.tsv").rename("moved.tsv")
+    assert call(*command, 2, "--train", given, "--tokens", "words", "--metric", "exact_match", *SIZES,
+                standard_input=TEXT).exit_code == 0
+    before, moved = snapshot(tmp_path / "run"), Path("table.tsv").rename("moved.tsv")
     changed = TEXT.replace("a a", "a b")
     if given != "-":
         given = moved
@@ -50,7 +51,7 @@ def test_a_resumed_run_needs_the_data_it_began_with(given, tmp_path, monkeypatch
     moved.write_text(changed, encoding="utf-8")
     again = [*command, 4, "--resume", "--train", given]
     assert "this run began with" in refused(*again, standard_input=changed)
-    assert contents(tmp_path / "run") == before
+    assert snapshot(tmp_path / "run") == before
     moved.write_text(TEXT, encoding="utf-8")
     assert call(*again, standard_input=TEXT).exit_code == 0
     described = load_run(tmp_path / "run", "latest")[0]

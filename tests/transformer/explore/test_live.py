@@ -7,25 +7,14 @@ import pytest
 
 from minigrad import nn
 
+from tests.explorer.pages import WORDS, live_explanation
 from tests.transformer.explore.test_data import decoded
 from tests.transformer.explore.test_page import data_of
 from tests.transformer.tiny import VOCABULARY, tiny_model
 from transformer import Transformer, TransformerConfig
-from transformer.data import BytePairTokenizer, CharacterTokenizer, WordTokenizer
+from transformer.data import BytePairTokenizer, CharacterTokenizer
 from transformer.explore.translation import explain
 from transformer.translator import Translator
-
-WORDS = WordTokenizer.train(["a b c d e f g"])  # the eleven tokens of `tiny_config`
-
-
-def translator_of(model):
-    return Translator(model, WORDS, WORDS)
-
-
-def explained(translator, source="a b", target="c d"):
-    explanation = explain(translator, source, target)
-    explanation.again = None  # no finite differences, which take long
-    return explanation
 
 
 def live_of(explanation):
@@ -36,7 +25,7 @@ def live_of(explanation):
 def test_the_page_has_the_whole_model(options):
     """From its JSON alone the same model can be built; a tied parameter is there once."""
     model = tiny_model(dtype=np.float32, **options)
-    explanation = explained(translator_of(model), ["a b c", "d"], ["e", "f g"])
+    explanation = live_explanation(model, ["a b c", "d"], ["e", "f g"])
     live = live_of(explanation)
     anew, parameters = Transformer(TransformerConfig.from_json(live["config"])), live["parameters"]
     own = dict(anew.named_parameters())
@@ -46,7 +35,7 @@ def test_the_page_has_the_whole_model(options):
         parameter.copy_(parameters[name])
     assert live["tokenizers"]["source"] == {"kind": "words", "tokens": list(WORDS.vocabulary.tokens)}
     pairs = list(zip(live["texts"]["source"], live["texts"]["target"], strict=True))
-    assert translator_of(anew).loss(pairs) == pytest.approx(explanation.loss, rel=1e-5)
+    assert Translator(anew, WORDS, WORDS).loss(pairs) == pytest.approx(explanation.loss, rel=1e-5)
     assert live["ids"] == {"source": [[*WORDS.encode(text), 2] for text, _ in pairs],
                            "target": [[*WORDS.encode(text), 2] for _, text in pairs]}
 
@@ -58,13 +47,13 @@ def test_the_ids_are_those_that_the_model_wrote():
     a, b = (tokenizer.vocabulary.id_of(letter) for letter in "ab")
     translator = Translator(model, WORDS, tokenizer)
     translator.translate = lambda sources: [[type("Found", (), {"ids": [a, b]})] for _ in sources]
-    live = live_of(explained(translator, target=None))
+    live = explain(translator, "a b").live
     assert (live["texts"]["target"], live["ids"]["target"]) == (["ab"], [[a, b, 2]])
     assert tokenizer.encode("ab") != [a, b]
 
 
 def test_a_model_that_does_not_fit():
-    large = explain(translator_of(tiny_model(d_model=256, d_ff=1024)), "a", "b", limit=3)
+    large = explain(Translator(tiny_model(d_model=256, d_ff=1024), WORDS, WORDS), "a", "b", limit=3)
     assert re.fullmatch(r"its [\d,]+ parameters do not fit into a page of 3 MB \(--limit\)", large.live)
 
 
@@ -86,7 +75,7 @@ CHANGES = {
 def test_a_changed_model_is_not_live(change):
     model = tiny_model()
     CHANGES[change](model)
-    explanation = explained(translator_of(model))
+    explanation = live_explanation(model)
     assert isinstance(explanation.live, str)
     assert explanation._repr_html_() is None
 
@@ -95,4 +84,4 @@ def test_a_tokenizer_of_another_kind_is_not_live():
     class Spelling(CharacterTokenizer):
         """A subclass may split as it likes."""
 
-    assert "Spelling" in explained(Translator(tiny_model(), Spelling.train(["abc"]), WORDS)).live
+    assert "Spelling" in explain(Translator(tiny_model(), Spelling.train(["abc"]), WORDS), "a b", "c d").live

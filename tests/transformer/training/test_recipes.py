@@ -1,6 +1,5 @@
 """Recipes: one for every task and one for text, whose models fit the data; each task is learnt by its own."""
 
-
 import pytest
 
 from transformer.data import build_tokenizers

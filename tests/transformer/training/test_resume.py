@@ -8,6 +8,7 @@ import pytest
 
 from tests.transformer import runs
 from tests.transformer.shortage import too_much
+from tests.transformer.training.test_damaged_runs import flip_a_byte
 from transformer.data.parallel_text import ParallelText
 from transformer.training.checkpoints import NUMERICS, check, load_run
 from transformer.training.loop import fit
@@ -150,9 +151,7 @@ def copy(kept, tmp_path):
 
 def damage(out, *names):
     for name in names:
-        with open(out / "checkpoints" / name / "model.safetensors", "r+b") as file:
-            file.seek(-9, 2)
-            file.write(b"X")
+        flip_a_byte(out / "checkpoints" / name / "model.safetensors")
 
 
 @pytest.mark.parametrize(("name", "damaged"), [("00000004", NAMES[1:]), ("00000012", ["00000014"]), ("00000012", [])])
