@@ -19,7 +19,7 @@ class ModuleHooks:
         self.after: dict[int, Callable[..., Any]] = {}
         self.backward: dict[int, Callable[..., Any]] = {}
 
-    def call(self, module: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self, module: Any, /, *args: Any, **kwargs: Any) -> Any:
         """The forward of `module`, with its hooks around it."""
         for hook in list(self.before.values()):
             changed = hook(module, args)

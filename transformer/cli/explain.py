@@ -42,7 +42,8 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
              ("--html", OUTPUT,
               "Write a page for a browser; - is the standard output.  [default: explain.html, unless --text is given]"),
              ("--text", FLAG, "Write to the terminal."),
-             ("--limit", {"type": float, "default": LIMIT}, "The MB that a page may have.")),
+             ("--limit", {"type": click.FloatRange(0, min_open=True), "default": LIMIT},
+              "The MB that a page may have.")),
     *options("What to show",
              ("--attention", NAME,
               "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
@@ -73,6 +74,8 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
                                "FILE")
     if text and html == STDOUT:
         raise click.UsageError("--text and --html - would both write to the standard output; name a file for the page")
+    if (head, step) != (None, None) and not text:
+        raise click.UsageError("--head and --step are of --text; the page has every head and every step")
     told = [read_story(path) for path in stories]
     translator = Translator.load(folder, device, checkpoint)
     notes = Notes()

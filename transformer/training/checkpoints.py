@@ -39,7 +39,7 @@ from transformer.training.run_folder import (
     write_synced,
 )
 
-FORMAT = 2
+FORMAT = 3
 NUMERICS = 6  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
 METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}

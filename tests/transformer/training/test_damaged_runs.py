@@ -68,7 +68,7 @@ DAMAGES = {
                                  "do not belong together"),
     "options of another version": (RUN, lambda path: runs.edit_json(path, training={"epoch": 1}),
                                    "unexpected keyword"),
-    "another format": (RUN, lambda path: runs.edit_json(path, format=99), "has format 99, this version reads format 2"),
+    "another format": (RUN, lambda path: runs.edit_json(path, format=99), "has format 99, this version reads format 3"),
     "no run.json": (RUN, lambda path: path.unlink(), "cannot be read: .*run.json"),
     "weights of another shape": (MODEL, lambda path: edit(path, other_shape), "cannot be used: .* shape"),
     "moments of another name": (OPTIMIZER, lambda path: edit(path, other_name),
