@@ -135,7 +135,7 @@ class Body:
         primitive = self.primitive
         names, keep = tuple([primitive.parameters[i] for i in needing]), {("g", -1): 0, ("needs", -1): 1}
         for name in names:
-            if name not in primitive.inputs:
+            if name not in (primitive.inputs if self.joint else self.rules):
                 raise TypeError(f"{primitive.name}: the argument {name!r} has no gradient rule, but the tensor given "
                                 "for it requires a gradient; use .detach() if none is wanted")
         calls, again = self.calls(names, keep, adding=True), Plan().calls
