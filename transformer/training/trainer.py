@@ -334,6 +334,7 @@ class Trainer:
         if run.numerics != NUMERICS:
             note(f"{name} was computed by a version that rounds sums otherwise (numerics {run.numerics}, here "
                  f"{NUMERICS}): the run goes on, and its updates differ in the last digits from those of that version")
+
         def settle() -> list[Any] | None:
             self.log.read()  # RunError if it cannot be cut
             for other in (*sorted(other for other in checkpoint_names(out) if other <= name), pointed(out, "best")):
