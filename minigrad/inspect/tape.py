@@ -81,7 +81,8 @@ class Tape(FrameWatcher):
             parents = [getattr(parent, "number", -id(parent)) for parent in node.parents]
             self.leaves |= {-id(parent): parent for parent in node.parents if not isinstance(parent, Node)}
             saved = [(name, sum(array.nbytes for array in arrays_in(value))) for name, value in saved_by(node)]
-            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in current_lines())
+            lines = current_lines()
+            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in lines[:1] + lines[1:][-1:])
             self.entries[node.number] = Entry(
                 frame, node.shape, node.dtype, [array.shape for array in arrays_in(given)],
                 list(zip(input_names(node), parents, strict=True)), [one for one in saved if one[1]], line)
