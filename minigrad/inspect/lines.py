@@ -24,5 +24,5 @@ def current_lines() -> list[FrameSummary]:
         if outside or (file.startswith(FUNCTIONS) and file != SEAM):
             found.insert(0, FrameSummary(file, number, frame.f_code.co_name, lookup_line=False))
         if outside:
-            return found
-    return []
+            break
+    return found
