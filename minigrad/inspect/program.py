@@ -194,7 +194,7 @@ class Writer(FrameWatcher):
             self.titles[frame.note] = self.titles[frame.note] or what.name
 
 
-NAMED = re.compile(r'(?:(?:return|[a-z]\w* =) tap\(")?([a-z]\w*)(?:"| [-+*/@]?= )')
+NAMED = re.compile(r'(?:(?:return|\w+ =) tap\(")?(\w+)(?:"| [-+*/@]?= )')
 
 
 def source_name(backward: bool) -> str:
