@@ -96,8 +96,7 @@ def _floating(value: Any) -> list[Any]:
 
 
 def _checksums(node: Node) -> list[tuple[str, Any, int]]:
-    return [(name, array.shape, zlib.crc32(to_numpy(array).tobytes()))
-            for name, value in saved_by(node) for array in arrays_in(value)]
+    return [(name, array.shape, zlib.crc32(to_numpy(array).tobytes())) for name, array in saved_by(node)]
 
 
 @contextlib.contextmanager

@@ -123,10 +123,11 @@ def input_names(node: Node) -> tuple[str, ...]:
 
 
 def saved_by(node: Node) -> Iterator[tuple[str, Any]]:
-    """What `node` saved, under the names of operands, "out", and those of `Saved`."""
+    """The arrays that `node` saved, under the names of operands, "out", and those of `Saved`."""
     names = [node.primitive.parameters[i] if kind == "value" else kind for kind, i in node.plan.keep] or ["arguments"]
     for name, value in zip(names, node.saved, strict=False):  # it may be freed
-        yield from vars(value).items() if isinstance(value, Saved) else [(name, value)]
+        for part, arrays in vars(value).items() if isinstance(value, Saved) else [(name, value)]:
+            yield from ((part, array) for array in arrays_in(arrays))
 
 
 def leaves_in(value: Any) -> Iterator[Any]:

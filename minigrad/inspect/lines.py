@@ -13,7 +13,7 @@ SEAM = FUNCTIONS + "compositions.py"  # stands around every operation within ``f
 
 
 def current_lines() -> list[FrameSummary]:
-    """The innermost line outside of minigrad that led here, and the one in minigrad.functional that it led to, if any.
+    """The innermost line outside of minigrad that led here, and those in minigrad.functional that it led to.
 
     Their text is read when it is asked for: `traceback.format_list` shows it.
     """
@@ -21,8 +21,8 @@ def current_lines() -> list[FrameSummary]:
     for frame, number in walk_stack(sys._getframe(1)):
         file = frame.f_code.co_filename
         outside = not file.startswith(PACKAGE)
-        if outside or (not found and file.startswith(FUNCTIONS) and file != SEAM):
+        if outside or (file.startswith(FUNCTIONS) and file != SEAM):
             found.insert(0, FrameSummary(file, number, frame.f_code.co_name, lookup_line=False))
         if outside:
-            return found
-    return []
+            break
+    return found

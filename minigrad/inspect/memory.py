@@ -40,7 +40,7 @@ class MemoryMeter(Watcher):
             leaves = [value for value in given if getattr(value, "_node", None) is None]
             for whole in map(owner, arrays_in(leaves)):
                 self._given[id(whole)] = whole
-            for whole in map(owner, arrays_in([value for _, value in saved_by(node)])):
+            for whole in [owner(array) for _, array in saved_by(node)]:
                 if id(whole) not in self._given:
                     self._saved[id(whole)] = whole
             self.peak = max(self.peak, self.current)

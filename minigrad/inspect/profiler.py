@@ -60,7 +60,7 @@ class Profile(FrameWatcher):
         self.spans: list[Frame] = []
         self._devices: set[str] = set()  # the GPUs that were seen
         self._began, self._paused = perf_counter_ns(), 0
-        self._ended: int | None = None
+        self._ended = 0
 
     def before(self, what: Any, given: Any) -> None:
         """A frame begins; what watching takes is in none."""
@@ -98,19 +98,19 @@ class Profile(FrameWatcher):
     @property
     def elapsed(self) -> float:
         """Seconds from the beginning of the block to its end, or to now, without pauses."""
-        return ((perf_counter_ns() if self._ended is None else self._ended) - self._began - self._paused) / 1e9
+        return ((self._ended or perf_counter_ns()) - self._began - self._paused) / 1e9
 
     def rows(self, kind: str) -> dict[str, Row]:
         """What all of a `kind` took, "operation", "module" or "span", by name, the longest first."""
         rows: dict[str, Row] = {}
         for frame in list(self.spans):
-            names = [one.name for one in frame.around(kind)]
+            names, seconds = [one.name for one in frame.around(kind)], frame.own / 1e9
             for name in set(names):
                 row = rows.setdefault(name, Row(name))
                 row.calls += frame.kind == kind and not frame.rules and frame.name == name
-                row.own += frame.own / 1e9 * (name == names[0])
-                row.forward += frame.own / 1e9 * (not frame.backward)
-                row.backward += frame.own / 1e9 * frame.backward
+                row.own += seconds * (name == names[0])
+                row.forward += seconds * (not frame.backward)
+                row.backward += seconds * frame.backward
         return dict(sorted(rows.items(), key=lambda item: -item[1].total))
 
     def __str__(self) -> str:

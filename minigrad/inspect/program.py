@@ -10,14 +10,12 @@ is one that no line makes, and ⟨(2, 3) 8⟩ a shape: in a function that severa
 from __future__ import annotations
 
 import json
-import linecache
 import operator
 import re
-import sys
-import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, partialmethod
-from itertools import count, groupby
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,30 +25,14 @@ from minigrad.engine.primitive import Primitive, only_definitions
 from minigrad.engine.watch import span, watch
 from minigrad.func.trees import tree_map
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
-from minigrad.inspect.lines import FUNCTIONS, PACKAGE
+from minigrad.inspect.lines import current_lines
 from minigrad.nn import Module
 from minigrad.tensor.gradients import arrived, backward
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@", "power": "**", "greater": ">",
            "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-METHODS = re.findall(r"\w+", "argmax argmin argsort astype copy cumsum flatten max mean min prod ravel repeat reshape "
-                             "squeeze std sum swapaxes take transpose var")
-Line = tuple[str, Any, Frame]  # its text, the shape of its value, and what it runs in
-
-
-def entry(name: str) -> str:
-    """The value of an entry of p."""
-    return f"⟨p[{json.dumps(name)}]⟩"
-
-
-def values_in(line: str) -> list[str]:
-    """The values in a line, of which it makes or changes the first."""
-    return re.findall("⟨.*?⟩", line)
-
-
-def with_names(line: str, names: Mapping[str, str]) -> str:
-    """A line with these names; values that have none there are written as they are."""
-    return re.sub("⟨(.*?)( [0-9]+)?⟩", lambda found: names.get(found[0], found[1]), line)
+METHODS = ("argmax argmin argsort astype copy cumsum flatten max mean min prod ravel repeat reshape squeeze std sum "
+           "swapaxes take transpose var")
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -91,16 +73,24 @@ class Traced(np.ndarray[Any, Any]):
     @property
     def mT(self) -> Any:
         """With the last two axes exchanged."""
-        return self.writer.run(f"{self.traced}.mT", partial(operator.attrgetter("mT"), self))
+        return self.writer.run(f"{self.traced}.mT", partial(np.matrix_transpose, self))
 
     def _method(self, name: str, *args: Any, **options: Any) -> Any:
-        shown = {key: value for key, value in options.items() if value is not None and value is not False}
-        text = f"{self.traced}.{name}({self.writer.shown(*args, **shown)})"
-        return self.writer.run(text, partial(getattr(np.ndarray, name), self, *args, **options))
+        given = {key: value for key, value in options.items() if value is not None and value is not False}
+        text = f"{self.traced}.{name}({self.writer.shown(*args, **given)})"
+        return self.writer.run(text, partial(getattr(np.ndarray, name), self, *args, **given))
 
 
-for _name in METHODS:
+for _name in METHODS.split():
     setattr(Traced, _name, partialmethod(Traced._method, _name))
+
+
+class Line(NamedTuple):
+    """A line of the program: its text, what the comment behind it says, and the frame in which it runs."""
+
+    text: str
+    behind: Any
+    frame: Frame
 
 
 class Writer(FrameWatcher):
@@ -111,7 +101,7 @@ class Writer(FrameWatcher):
         arrays: the entries of p, parameters and constants, by name.
         titles: what values should be called; "" if nobody said. Shapes have none.
         homes: of gradients, the path of the module that made the value.
-        latest: the value that was made last, and the line of source that made it.
+        latest: the value that the operation has made last.
     """
 
     buffers = False  # what is added into them in place would not be seen
@@ -122,13 +112,12 @@ class Writer(FrameWatcher):
         self.arrays: dict[str, Any] = {}
         self.titles: dict[str, str] = {}
         self.homes: dict[str, str] = {}
-        self.latest: Any = "", None
-        self.numbers = count()
+        self.latest = ""
 
-    def trace(self, array: Any, value: str) -> Any:
+    def trace(self, array: Any, value: str, title: str) -> Any:
         """`array` as one that writes down what is done with it."""
         traced: Any = np.asarray(array).view(Traced)
-        traced.writer, traced.traced = self, value
+        traced.writer, traced.traced, self.titles[value] = self, value, title
         return traced
 
     def of(self, array: Any, title: str = "constant") -> str:
@@ -150,7 +139,7 @@ class Writer(FrameWatcher):
         if isinstance(arg, Traced) or (isinstance(arg, np.ndarray) and arg.ndim):
             return self.of(arg)
         if isinstance(arg, tuple) and all(type(part) is int for part in arg):
-            return f"⟨{arg} {next(self.numbers)}⟩"
+            return f"⟨{arg} {len(self.lines)}⟩"
         if isinstance(arg, (tuple, list)):
             return f"[{self.shown(*arg)}]" if isinstance(arg, list) else f"({self.shown(*arg)},)"
         if isinstance(arg, (np.dtype, type)):
@@ -162,19 +151,18 @@ class Writer(FrameWatcher):
         """Write a line for a call of NumPy; return its result, or the array that it has `changed` in place, traced."""
         bare: Any = tree_map(lambda one: one.view(np.ndarray) if isinstance(one, Traced) else one,
                              (call.args, call.keywords))
-        made = call.func(*bare[0], **bare[1])
+        made, frame = call.func(*bare[0], **bare[1]), self.running.frames[-1]
         if changed is not None:
             self.writes(changed, (), call.args)
         else:
             if not isinstance(made, (np.ndarray, np.generic)):
                 return made
-            title, place = source_name()
-            if place == self.latest[1]:  # only the last value of a line of source has its name
-                self.titles[self.latest[0]] = ""
-            value = f"⟨{next(self.numbers)}⟩"
-            self.latest, self.titles[value] = (value, place), title
-            changed, text = self.trace(made, value), f"{value} = {text}"
-        self.lines.append((text, changed.shape, self.running.frames[-1]))
+            title = source_name(frame.backward)
+            if title == self.titles.get(self.latest):  # of values with one name, the last has it
+                self.titles[self.latest] = ""
+            self.latest = f"⟨{len(self.lines)}⟩"
+            changed, text = self.trace(made, self.latest, title), f"{self.latest} = {text}"
+        self.lines.append(Line(text, changed.shape, frame))
         return changed
 
     def writes(self, tensor: Any, index: Any, value: Any) -> None:
@@ -187,12 +175,12 @@ class Writer(FrameWatcher):
 
     def before(self, what: Any, given: Any) -> None:
         """An operation gives names to constants; the gradient that rules get is that of a value with a name."""
-        self.enter(what).note = type(what).__name__
-        self.latest = "", None
+        frame, self.latest = self.enter(what), ""
+        frame.note = type(what).__name__
         if isinstance(what, Node):
-            gradient = self.of(getattr(given, "_data", given))
+            gradient = self.of(*arrays_in(given))
             self.titles[gradient] = f"d_{self.titles[self.recorded[what].note]}"
-            self.homes.setdefault(gradient, self.running.frames[-1].module)
+            self.homes.setdefault(gradient, frame.module)
         elif isinstance(what, Primitive):
             for name, value in zip(what.parameters, given, strict=True):
                 for array in arrays_in(value):
@@ -206,21 +194,19 @@ class Writer(FrameWatcher):
             self.titles[frame.note] = self.titles[frame.note] or what.name
 
 
-NAMED = re.compile(r'(?:return|[a-z]\w* =) tap\("(\w+)"|([a-z]\w*) [-+*/@]?= |(return )')
+NAMED = re.compile(r'(?:(?:return|\w+ =) tap\(")?(\w+)(?:"| [-+*/@]?= )')
 
 
-def source_name() -> tuple[str, Any]:
-    """The name that the running line of minigrad.functional, or of the program, taps or assigns to; and where it is.
+def source_name(backward: bool) -> str:
+    """The name that the running line of minigrad.functional, or in the forward of the program, taps or assigns to.
 
     What a function of minigrad.functional returns has the name that its caller gives it.
     """
-    for place, number in traceback.walk_stack(sys._getframe(2)):
-        file, ends = place.f_code.co_filename, place.f_code is sections.__code__
-        found = None if ends else NAMED.match(linecache.getline(file, number).strip())
-        goes_on = found and found[3] if file.startswith(FUNCTIONS) else file.startswith(PACKAGE)
-        if ends or not goes_on:
-            break
-    return (found and (found[1] or found[2])) or "", (id(place), number)
+    for line in reversed(current_lines()[backward:]):
+        found = NAMED.match(line.line or "")
+        if found or not str(line.line).startswith("return "):
+            return found[1] if found else ""
+    return ""
 
 
 # ------------------------------------------------------------------------- the text
@@ -241,81 +227,97 @@ class Section(NamedTuple):
     lines: list[str]
 
 
-class Run:
-    """Lines that ran one after the other in one call of a module, by its forward or by its rules.
+def entry(name: str) -> str:
+    """The value of an entry of p."""
+    return f"⟨p[{json.dumps(name)}]⟩"
 
-    Attributes:
-        lines: each with what stands behind it, a shape or a title.
-        module, title: the path of the module, and with its class; "" outside of modules.
-        made: the values that the lines make.
-        operands: the other values in them.
-        form: what it has in common with runs that compute the same of other values.
-    """
 
-    def __init__(self, lines: list[Line]) -> None:
-        frame = lines[0][2]
-        self.backward, self.module, kind = frame.backward, frame.module, frame.modules[-1].note if frame.modules else ""
-        self.title = f"{frame.module} ({kind})" if kind else ""
-        self.lines = [line[:2] for line in lines]
-        self.made = [line.partition(" = ")[0] for line, *_ in lines if re.match("⟨[0-9]+⟩ = ", line)]
-        found = dict.fromkeys(value for line, *_ in lines for value in values_in(line))
-        self.operands = [value for value in found if value not in self.made]
-        names = {value: f"v{i}" for i, value in enumerate(found)}
-        self.form = kind, frame.backward, *[with_names(line, names) for line, *_ in lines]
+def values_in(text: str) -> list[str]:
+    """The values in lines; of one line, the first is that which it makes or changes."""
+    return re.findall("⟨.*?⟩", text)
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """Lines with these names; values that have none there are written as they are."""
+    return re.sub("⟨(.*?)( [0-9]+)?⟩", lambda found: names.get(found[0], found[1]), text)
 
 
 def named(titles: Mapping[Any, str], taken: Iterable[str] = ()) -> dict[Any, str]:
     """A name for each key, like its title, none of them twice and none that is `taken`."""
     names, used = dict[Any, str](), {"np", "special", "step", "p", *taken}
     for key, title in titles.items():
-        base = re.sub(r"\W", "_", title) or "t"
-        tries = (base if n == 1 else f"{base}_{n}" for n in count(1))
-        names[key] = next(name for name in tries if name not in used)
-        used.add(names[key])
+        base = name = re.sub(r"\W", "_", title) or "t"
+        number = 1
+        while name in used:
+            number += 1
+            name = f"{base}_{number}"
+        used.add(name)
+        names[key] = name
     return names
 
 
-def fold(name: str, group: list[Run], used: set[str], titles: Mapping[str, str]) -> Section:
-    """One function for the equal sections of `group`, which become calls of it."""
-    first = group[0]
-    # Of each operand, what it is in each run: an argument, but for shapes that are the same in all.
-    rows = list(zip(*[[with_names(value, {}) for value in run.operands] for run in group], strict=True))
-    asked = {row: i for i, row in enumerate(rows) if len(set(row)) > 1 or first.operands[i] in titles}
-    given = [i for i in range(len(first.made)) if any(run.made[i] in used for run in group)]
-    own = named({row: titles.get(first.operands[i], "shape") for row, i in asked.items()}
-                | {value: titles[value] for value in first.made})
-    own |= {value: own[row] for row, value in zip(rows, first.operands, strict=True) if row in asked}
-    text = [f"def {name}({', '.join(own[row] for row in asked)}):",
-            *[f"    {with_names(line, own)}" for line, _ in first.lines],
-            f"    return {', '.join(own[first.made[i]] for i in given)}", "", ""]
-    for run in group:
-        made = ", ".join(run.made[i] if run.made[i] in used else "_" for i in given) or "_"
-        call = f"{made} = {name}({', '.join(run.operands[i] for i in asked.values())})"
-        run.lines, run.title = [(call, run.title)], ""
-    return Section([run.module for run in group], first.backward, text)
+class Run:
+    """Lines that ran one after the other in one call of a module, by its forward or by its rules.
+
+    Attributes:
+        made: the values that the lines make.
+        values: all of them, each once, those that the lines make behind the others.
+        form: what it has in common with runs that compute the same of other values: the class of the module, "" outside
+            of modules, whether it is a part of the backward, and the lines.
+    """
+
+    def __init__(self, lines: list[Line]) -> None:
+        self.lines, self.frame, text = lines, lines[0].frame, "\n".join(line.text for line in lines)
+        self.made = re.findall("^(⟨[0-9]+⟩) =", text, re.MULTILINE)
+        self.values = sorted(dict.fromkeys(values_in(text)), key=self.made.__contains__)
+        kind = self.frame.modules[-1].note if self.frame.modules else ""
+        self.form = kind, self.frame.backward, with_names(text, {value: f"v{i}" for i, value in enumerate(self.values)})
+        self.title = f"{self.frame.module} ({kind})"
+
+
+def fold(name: str, group: list[Run], used: Mapping[str, int], titles: Mapping[str, str]) -> Section:
+    """One function for the equal runs of `group`, which become calls of it."""
+    first, columns = group[0], list(zip(*[run.values for run in group], strict=True))
+    texts = [tuple(with_names(value, {}) for value in column) for column in columns]
+    # A shape that is the same in all runs stands in the lines; shapes that are equal in each run have one name.
+    once = {text: column for text, column in zip(texts, columns, strict=True)
+            if len(set(text)) > 1 or column[0] in titles}
+    names = named({text: titles.get(column[0], "shape") for text, column in once.items()})
+    own = {value: names[text] for value, text in zip(first.values, texts, strict=True) if text in names}
+    asked = [column for column in once.values() if column[0] not in first.made]
+    given = [column for column in once.values() if column[0] in first.made and any(used[value] > 1 for value in column)]
+    text = [f"def {name}({', '.join(own[column[0]] for column in asked)}):",
+            *[f"    {with_names(line.text, own)}" for line in first.lines],
+            f"    return {', '.join(own[column[0]] for column in given)}", "", ""]
+    for i, run in enumerate(group):
+        made = ", ".join(column[i] if used[column[i]] > 1 else "_" for column in given) or "_"
+        call = f"{made} = {name}({', '.join(column[i] for column in asked)})"
+        run.lines = [Line(call, run.title, run.frame)]
+    return Section([run.frame.module for run in group], first.frame.backward, text)
 
 
 def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str, str]) -> list[Section]:
     """The program: a function for each kind of run that there is several times, and ``step(p)``."""
-    runs = [Run(list(group)) for _, group in groupby(lines, lambda line: (line[2].modules[-1:], line[2].backward))]
-    used = {loss, *gradients.values(), *[operand for run in runs for operand in run.operands]}
-    alike: dict[Any, list[Run]] = {}
-    for run in runs:
-        alike.setdefault(run.form, []).append(run)
+    runs = [Run(list(group)) for _, group in groupby(
+        lines, lambda line: (line.frame.modules[-1:], line.frame.backward))]
+    used = Counter([loss, *gradients.values(), *[value for run in runs for value in run.values]])
     functions = named({form: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", form[0]).lower() + "_backward" * form[1]
-                       for form, group in alike.items() if form[0] and len(group) > 1 and len(group[0].lines) > 1})
-    imports = ["import numpy as np", *["from scipy import special"] * any("special." in line for line, *_ in lines)]
+                       for form, times in Counter(run.form for run in runs).items()
+                       if form[0] and times > 1 and "\n" in form[2]})
+    imports = ["import numpy as np", *["from scipy import special"] * any("special." in line.text for line in lines)]
     found = [Section([], False, [*imports, "", ""]),
-             *[fold(name, alike[form], used, writer.titles) for form, name in functions.items()],
+             *[fold(name, [run for run in runs if run.form == form], used, writer.titles)
+               for form, name in functions.items()],
              Section([], False, ["def step(p):"])]
-    made = [value for run in runs for line, _ in run.lines for value in values_in(line) if value in run.made]
-    names = named({value: writer.titles[value] for value in made}, functions.values())
+    names = named({value: writer.titles[value] for run in runs for line in run.lines for value in values_in(line.text)
+                   if value in run.made}, functions.values())
     for run in runs:
-        text = ["", "    # the backward"] * (run.backward and not found[-1].backward)
-        text += ["", f"    # {run.title}"] * bool(run.title)
-        text += [f"    {with_names(line, names)}  # {behind}" for line, behind in run.lines]
+        module, backward = run.frame.module, run.frame.backward
+        text = ["", "    # the backward"] * (backward and not found[-1].backward)
+        text += ["", f"    # {run.title}"] * (run.form[0] != "" and run.form not in functions)
+        text += [f"    {with_names(line.text, names)}  # {line.behind}" for line in run.lines]
         added = [*filter(None, map(writer.homes.get, run.made)), *found[-1].modules[-1:]]
-        found.append(Section(added if run.backward and not run.module else [run.module], run.backward, text))
+        found.append(Section(added if backward and not module else [module], backward, text))
     results = [f"        {json.dumps(name)}: {with_names(value, names)}," for name, value in gradients.items()]
     return [*found, Section([], True, [f"    return {with_names(loss, names)}, {{", *results, "    }", ""])]
 
@@ -323,13 +325,11 @@ def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str,
 def sections(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tuple[list[Section], dict[str, Any]]:
     """The text of `program` as sections, each with the module or function that it belongs to; and the arrays."""
     tensors: dict[str, Any] = dict(wrt.named_parameters() if isinstance(wrt, Module) else wrt)
-    writer = Writer(wrt if isinstance(wrt, Module) else None)
+    writer, found = Writer(wrt if isinstance(wrt, Module) else None), dict[int, str]()
     writer.arrays |= {name: tensor._data for name, tensor in tensors.items()}
-    found: dict[int, str] = {}
     try:
         for name, tensor in tensors.items():
-            writer.titles[entry(name)] = name.rpartition(".")[2]
-            tensor._data = writer.trace(tensor._data, entry(name))
+            tensor._data = writer.trace(tensor._data, entry(name), name.rpartition(".")[2])
         with only_definitions(), watch(writer):
             loss = function()
             result = writer.of(loss._data)
@@ -340,14 +340,14 @@ def sections(function: Callable[[], Any], wrt: Module | Mapping[str, Any]) -> tu
     finally:
         for name, tensor in tensors.items():
             tensor._data = writer.arrays[name]
-    reached = {name: found[id(tensor)] for name, tensor in tensors.items() if id(tensor) in found}
-    writer.titles |= {value: f"d_{name.rpartition('.')[2]}" for name, value in reached.items()}
-    needed, lines = {result, *reached.values()}, list[Line]()
+    gradients = {name: found[id(tensor)] for name, tensor in tensors.items() if id(tensor) in found}
+    writer.titles |= {value: f"d_{name.rpartition('.')[2]}" for name, value in gradients.items()}
+    needed, lines = {result, *gradients.values()}, list[Line]()
     for line in reversed(writer.lines):
-        if values_in(line[0])[0] in needed:
+        if values_in(line.text)[0] in needed:
             lines.insert(0, line)
-            needed.update(values_in(line[0]))
-    return layout(writer, lines, result, reached), {
+            needed.update(values_in(line.text))
+    return layout(writer, lines, result, gradients), {
         name: array for name, array in writer.arrays.items() if name in tensors or entry(name) in needed}
 
 

@@ -80,11 +80,12 @@ class Tape(FrameWatcher):
         if node is not None and all(outer.rules for outer in frame.around("operation")[1:]):
             parents = [getattr(parent, "number", -id(parent)) for parent in node.parents]
             self.leaves |= {-id(parent): parent for parent in node.parents if not isinstance(parent, Node)}
-            saved = [(name, sum(array.nbytes for array in arrays_in(value))) for name, value in saved_by(node)]
-            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in current_lines())
+            lines = current_lines()
+            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in lines[:1] + lines[1:][-1:])
             self.entries[node.number] = Entry(
                 frame, node.shape, node.dtype, [array.shape for array in arrays_in(given)],
-                list(zip(input_names(node), parents, strict=True)), [one for one in saved if one[1]], line)
+                list(zip(input_names(node), parents, strict=True)),
+                [(name, array.nbytes) for name, array in saved_by(node)], line)
 
     def name_of(self, number: int) -> str:
         """The dotted name of a leaf, "" if it has none."""

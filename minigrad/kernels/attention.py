@@ -7,47 +7,30 @@ where it lies, a row being D features long of which D/H are its own, and write t
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minigrad.engine.node import Saved
 from minigrad.engine.operands import sum_to
+from minigrad.engine.rules import Body
 from minigrad.functional import attention as definitions
 from minigrad.kernels.exponentials import exponentials
 from minigrad.kernels.sums import row_dot
 
-
-def register(module: str, forward: Callable[..., Any], gradients: Callable[..., Any], alone: Any) -> None:
-    """Let `forward` and `gradients` be bodies of both forms of attention, for the arrays of this module.
-
-    Their last argument gives the heads of an array an axis of their own: `split_heads`, or of one head `alone`.
-    """
-    inputs, split = ("query", "key", "value", "bias"), definitions.split_heads
-
-    @definitions.attention.faster(module)
-    def attention(query, key, value, mask, dropped, p, scale, bias=None):
-        return forward(query, key, value, mask, dropped, p, scale, bias, alone)
-
-    @attention.joint_gradient(*inputs)
-    def of_one(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
-        return gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, alone)
-
-    @definitions.attention_of_heads.faster(module)
-    def of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
-        return forward(query, key, value, mask, dropped, p, scale, bias, partial(split, num_heads=num_heads))
-
-    @of_heads.joint_gradient(*inputs)
-    def of_several(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
-        heads = partial(split, num_heads=num_heads)
-        return gradients(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, heads)
+INPUTS = "query", "key", "value", "bias"
 
 
-def attention(query, key, value, mask, dropped, p, scale, bias, heads):
+def split(x: Any, num_heads: int | None) -> Any:
+    """Give each head an axis of its own; None: there is one."""
+    return x if num_heads is None else definitions.split_heads(x, num_heads)
+
+
+@definitions.attention_of_heads.faster("numpy")
+def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
     """The output, and the weights."""
     out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
-    query, key, value, place = map(heads, (query, key, value, out))
+    query, key, value, place = (split(x, num_heads) for x in (query, key, value, out))
     scaled = query * scale  # smaller than the scores
 
     def scores():
@@ -64,10 +47,11 @@ def attention(query, key, value, mask, dropped, p, scale, bias, heads):
     return out, Saved(weights=weights)
 
 
-def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, heads):
+@attention_of_heads.joint_gradient(*INPUTS)
+def attention_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
     """The gradients of query, key, value and bias; what is not needed is not filled."""
     out, grad_bias = [np.empty(x.shape, g.dtype) for x in (query, key, value)], None
-    g, query, key, value, *places = map(heads, (g, query, key, value, *out))
+    g, query, key, value, *places = (split(x, num_heads) for x in (g, query, key, value, *out))
     kept = weights = saved.weights
     if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
         kept, g = weights * dropped, g * (1 / (1 - p))
@@ -89,4 +73,16 @@ def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, save
     return *out, grad_bias
 
 
-register("numpy", attention, attention_gradient, lambda x: x)
+def serve_one_head(module: str, body: Body, gradients: Callable[..., Any]) -> None:
+    """Let a body of `attention_of_heads` be one of `attention`, too: its number of heads is None."""
+    @definitions.attention.faster(module)
+    def attention(*args):
+        *given, bias = args
+        return body.forward(*given, None, bias)
+
+    @attention.joint_gradient(*INPUTS)
+    def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
+        return gradients(g, query, key, value, dropped, p, scale, None, bias_shape, saved, needs)
+
+
+serve_one_head("numpy", attention_of_heads, attention_gradient)

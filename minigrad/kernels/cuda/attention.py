@@ -11,8 +11,8 @@ from typing import Any
 from minigrad.device import xp
 from minigrad.engine.node import Saved
 from minigrad.engine.operands import sum_to
-from minigrad.functional.attention import attention as attention_definition
-from minigrad.kernels.attention import register
+from minigrad.functional import attention as definitions
+from minigrad.kernels.attention import INPUTS, serve_one_head, split
 from minigrad.kernels.cuda.launching import TILE, dense, launch, launch_rows
 
 
@@ -31,18 +31,20 @@ def after_dropout(dropped: Any, weights: Any) -> tuple[Any, Any]:
     return dense(xp(weights).broadcast_to(dropped, weights.shape)), xp(weights).empty_like(weights)
 
 
-def four(x: Any) -> Any:
-    """x with four axes, the missing ones in front: attention of one head is that of heads side by side."""
+def four(x: Any, num_heads: int | None) -> Any:
+    """x with an axis for the heads; of one head with four axes, the missing ones in front."""
+    x = split(x, num_heads)
     return x[(None,) * (4 - x.ndim)]
 
 
-def attention(query, key, value, mask, dropped, p, scale, bias, heads):
-    """The output, and the weights; `heads` gives any array four axes."""
+@definitions.attention_of_heads.faster("cupy")
+def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
+    """The output, and the weights."""
     if query.ndim > 4:
-        return attention_definition.forward(query, key, value, mask, dropped, p, scale, bias)
+        return definitions.attention.forward(query, key, value, mask, dropped, p, scale, bias)
     namespace = xp(query)
     out = namespace.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
-    query, key, value = map(heads, (query, key, value))
+    query, key, value, place = (four(x, num_heads) for x in (query, key, value, out))
     weights = namespace.empty((*query.shape[:3], key.shape[2]), query.dtype)
     product(query, key.mT, weights, scale)
     if bias is not None:
@@ -52,17 +54,18 @@ def attention(query, key, value, mask, dropped, p, scale, bias, heads):
     dropped, kept = after_dropout(dropped, weights)
     launch_rows("softmax", weights, weights, mask, *((0,) * 4 if mask is None else mask.strides), *weights.shape[1:],
                 dropped, 1 / (1 - p), kept)
-    product(kept, value, heads(out))
+    product(kept, value, place)
     return out, Saved(weights=weights)
 
 
-def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs, heads):
+@attention_of_heads.joint_gradient(*INPUTS)
+def attention_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
     """The gradients of query, key, value and bias."""
     if query.ndim > 4:
-        return attention_definition.joint(g, query, key, value, dropped, p, scale, bias_shape, needs, saved)
+        return definitions.attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, needs, saved)
     weights = saved.weights
     out = [xp(g).empty(x.shape, g.dtype) for x in (query, key, value)]
-    g, query, key, value, *places = map(heads, (g, query, key, value, *out))
+    g, query, key, value, *places = (four(x, num_heads) for x in (g, query, key, value, *out))
     grad_scores = xp(g).empty_like(weights)
     dropped, kept = after_dropout(dropped, weights)
     product(g, value.mT, grad_scores)  # dA'
@@ -73,4 +76,4 @@ def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, save
     return *out, sum_to(grad_scores, bias_shape) if needs.bias else None
 
 
-register("cupy", attention, attention_gradient, four)
+serve_one_head("cupy", attention_of_heads, attention_gradient)
