@@ -85,8 +85,9 @@ function labelsBeside(side, given, size) {
   const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find(Number.isInteger);
   const turned = (text, n) => side === "top" && isTurned(text, n, size);
   const needed = labels.map((text, n) => (side === "left" || turned(text, n) ? rem() : widthOf(text) + 3));
-  const every = Math.ceil(Math.max(...needed) / size), all = [...labels.keys()], shown = new Set();
-  for (const n of [...all.filter((n) => n === chosen), ...all.filter((n) => given.told.includes(`“${labels[n]}”`)), ...all.filter((n) => n % every === 0), ...all.filter((n) => labels[n] !== String(n))]) {
+  const every = Math.ceil(Math.max(...needed) / size), all = [...labels.keys()];
+  const shown = new Set(all.filter((n) => n === chosen || given.told.includes(`“${labels[n]}”`)));
+  for (const n of [...all.filter((n) => n % every === 0), ...all.filter((n) => labels[n] !== String(n))]) {
     if (all.every((other) => !shown.has(other) || Math.abs(n - other) * size >= (needed[n] + needed[other]) / 2)) shown.add(n);
   }
   return build("div", {class: `labels ${side}`, "aria-hidden": "true"}, ...labels.map((text, n) => {

@@ -8,7 +8,7 @@
 const hasMask = ({attention}) => attention?.kind === "decoder self";
 
 const ATTENTION_COLUMNS = [
-  ["X"], ["M"], ["WQ", "bQ", "WK", "bK", "WV", "bV"], ["Q", "K", "V"], ["R"], ["S"], ["Sm"], ["D", "A"], ["O"], ["C"], ["WO", "bO"], ["Y"]];
+  ["X"], ["M"], ["WQ", "bQ", "WK", "bK", "WV", "bV"], ["Q", "K", "V"], ["R"], ["S"], ["Sm"], ["D"], ["A"], ["O"], ["C"], ["WO", "bO"], ["Y"]];
 
 const ATTENTION_SHORT_NAMES = {X: "input", M: "memory", R: "scores", S: "scaled", Sm: "masked", A: "weights", O: "head",
   C: "heads", Y: "output"};
