@@ -72,6 +72,8 @@ def test_every_step_of_every_place_has_the_engines_numbers(opened, made, item):
         if path not in made.trace.names:
             continue
         show(opened, place=path)
+        means = np.multiply(steps["A"], steps["dA"]).sum(axis=1, keepdims=True)
+        assert_equal(np.array(steps.pop("D")), means)
         assert set(steps) == set(steps_of(made.trace[path]))
         for symbol, found in steps.items():
             assert_equal(np.array(found, dtype=float), of_engine(opened, made.trace, symbol))
@@ -96,6 +98,7 @@ def test_masked_cells_are_hatched(opened, made):
 def test_the_arrow_keys_walk_along_the_steps_and_among_the_cells(opened, made):
     show(opened, place=CAUSAL, symbol="dY", story=None)
     backward = [symbol for symbol in steps_of(made.trace[CAUSAL]) if symbol.startswith("d")]
+    backward.insert(backward.index("dSm"), "D")
     opened.locator('.tile[data-symbol="dY"]').focus()
     for symbol in [*backward[1:], backward[-1]]:  # at the end it stays
         opened.keyboard.press("ArrowLeft")

@@ -13,7 +13,8 @@ MODELS = {"pre": {"num_decoder_layers": 2}, "post": {"norm": "post"}}
 ENTRY = re.compile(r"([A-Za-z]+)\[(\w+)(?:, (\w+))?\]")
 
 # What is wrong with the stop that the page shows: complaints. What a stop names is seen, has a frame, and neither the
-# caption nor anything else lies over it; the window does not scroll.
+# caption nor anything else lies over it; rows and columns that the caption names have their labels; the window does not
+# scroll.
 COMPLAINTS = """() => {
     const caption = seenPart(document.querySelector(".story-bar"));
     const {id, stops} = storyOf(explorer.state.story), {point} = stops[explorer.state.stop];
@@ -32,6 +33,9 @@ COMPLAINTS = """() => {
         if (aside > 1) found.push(`the frame of ${key} is elsewhere`);
     });
     const text = document.querySelector(".story-text").innerText;
+    for (const {title, textContent} of document.querySelectorAll("#stage .labels > span")) {
+        if (textContent !== title && text.includes(`“${title}”`)) found.push(`${title} is told of, and has no label`);
+    }
     if (text.includes("Story “") || /undefined|NaN|null|[{}]|not a number/.test(text)) found.push(text);
     return found.map((complaint) => `${id}, stop ${explorer.state.stop + 1}: ${complaint}`);
 }"""

@@ -48,7 +48,7 @@ TABLE = (
 )
 OF_SELF = ("X", "input of queries, keys and values", "query model", "X", f"{Q},  {K},  {V}",
            "dX = Σ (dQ W_Qᵀ + dK W_Kᵀ + dV W_Vᵀ) over the heads")
-BACKWARD = ("dY", "dbO", "dWO", "dC", "dO", "dV", "dAd", "dA", "dSm", "dS", "dR", "dQ", "dK", "dbQ", "dbK", "dbV",
+BACKWARD = ("dY", "dbO", "dWO", "dC", "dO", "dV", "dAd", "dA", "D", "dSm", "dS", "dR", "dQ", "dK", "dbQ", "dbK", "dbV",
             "dWQ", "dWK", "dWV", "dX", "dM")
 MATRIX = re.compile("d?(?:[Wb]_[QKVO]|S̄|A′|[XMQKVRSAOCY])")  # a label, in a formula
 LABELS = {"Sm": "S̄", "Ad": "A′", **{f"{kind}{letter}": f"{kind}_{letter}" for kind in "Wb" for letter in "QKVO"}}

@@ -39,8 +39,6 @@ const STOPS = {
 };
 const NOT_FINITE = {light: [230, 231, 234], dark: [44, 50, 60]};
 const INKS = {dark: "#000000", light: "#ffffff"}; // on any colour one of the two has a contrast of at least 4.5
-const SURFACE = {light: [255, 255, 255], dark: [27, 31, 38]}; // --surface and --mark of style.css, for canvases
-const MARK = {light: "#14181f", dark: "#ffffff"};
 
 const rgbOf = (hex) => [1, 3, 5].map((start) => parseInt(hex.slice(start, start + 2), 16));
 for (const kinds of Object.values(STOPS)) {

@@ -10,11 +10,13 @@
 //     tokens: {rows, cols},          // which of them are tokens: "source" or "target", or null
 //     scale,                         // |value| of full colour; left out: the matrix's own
 //     mask,                          // Matrix of 0/1: cells with 0 are hatched
+//     told,                          // a text: what it has in quotation marks keeps its label
 //     highlight: [{row, col}, …],    // row alone: the whole row; col alone: the column; both: one cell
 //     selected: {row, col},          // the chosen cell
 //     onCell(row, col),              // a click, or Enter on the cell under the keyboard's cursor
 //     caption: element or string,    // stands above
-//   }) -> a <figure class="grid"> with the matrix as its `matrix`
+//   }) -> a <figure class="grid"> with the `matrix`, and the `size` of its cells
+//   frameOf(part, matrix, size, className) -> a frame around a row, a column or a cell, to stand in the grid's .cells
 //   widthOfNumbers(matrix) -> the pixels that its widest number takes in a cell
 //   widthOfLabels(labels)  -> those of the widest name beside a row
 //   heightOfLabels(labels, width) -> those of the names above columns of that width
@@ -24,23 +26,23 @@ const WITH_GAPS = 3; // pixels of a cell: in smaller ones no gap is drawn
 const LONGEST_LABEL = 6.2; // letters' heights that a name may be long before it is cut
 
 function grid(matrix, options) {
-  const given = {kind: "value", tokens: {rows: null, cols: null}, mask: null, highlight: [], selected: null, onCell: null,
+  const given = {kind: "value", tokens: {rows: null, cols: null}, mask: null, told: "", highlight: [], selected: null, onCell: null,
     caption: null, ...options};
   given.scale ??= given.kind === "weight" ? 1 : extent(matrix);
   given.rowLabels ??= indices(matrix.rows);
   given.colLabels ??= indices(matrix.cols);
-  const canvas = make("canvas"), said = make("span", "visually-hidden");
+  const canvas = make("canvas"), cells = make("div", "cells"), said = make("span", "visually-hidden");
   said.setAttribute("aria-live", "polite");
   const keys = `the arrow keys move among the cells${given.onCell ? ", Enter chooses one" : ""}`;
   const box = build("div", {class: given.onCell ? "grid-box can-choose" : "grid-box", tabindex: "0", role: "group", "data-key": `grid:${given.name}`,
     "aria-label": `${given.name}, ${matrix.rows} by ${matrix.cols}; ${keys}`},
-    make("span"), labelsBeside("top", given, given.size.width), labelsBeside("left", given, given.size.height), canvas, said);
-  const draw = (cursor = given.selected) => drawGrid(canvas, matrix, given, cursor);
+    make("span"), labelsBeside("top", given, given.size.width), labelsBeside("left", given, given.size.height), cells, said);
+  const draw = (cursor = given.selected) => cells.replaceChildren(drawGrid(canvas, matrix, given), ...marksOf(matrix, given, cursor));
   draw();
   listenToGrid(box, canvas, said, matrix, given, draw);
   const figure = build("figure", {class: "grid", "data-name": given.name}, given.caption && make("figcaption", "grid-caption", given.caption), box);
   if (matrix.data.length > 1) figure.append(make("div", "grid-foot", legend(given.kind, given.scale)));
-  return Object.assign(figure, {matrix});
+  return Object.assign(figure, {matrix, size: given.size});
 }
 
 const indices = (count) => Array.from({length: count}, (_, n) => String(n));
@@ -77,34 +79,39 @@ function heightOfLabels(labels, width) {
   return Math.ceil(turned.length ? Math.min(LONGEST_LABEL * rem(), widest(turned)) + 6 : 1.4 * rem());
 }
 
-/** The names at a side: all that there is room for, and in any case that of the chosen cell, or of what made it. */
+/** The names at a side: that of the chosen cell, or of what made it, those that are told of, and as many others as there is room for. */
 function labelsBeside(side, given, size) {
   const [labels, sentence, at] = side === "top" ? [given.colLabels, given.tokens.cols, "col"] : [given.rowLabels, given.tokens.rows, "row"];
   const chosen = [given.selected, ...given.highlight].map((part) => part?.[at]).find(Number.isInteger);
   const turned = (text, n) => side === "top" && isTurned(text, n, size);
-  const needed = side === "left" ? 1.15 * rem() : Math.max(...labels.map((text, n) => (turned(text, n) ? 1.15 * rem() : widthOf(text))));
-  const every = Math.ceil(needed / size);
-  const isNear = (n) => chosen !== undefined && n !== chosen && Math.abs(n - chosen) < every;
+  const needed = labels.map((text, n) => (side === "left" || turned(text, n) ? rem() : widthOf(text) + 3));
+  const every = Math.ceil(Math.max(...needed) / size), all = [...labels.keys()];
+  const shown = new Set(all.filter((n) => n === chosen || given.told.includes(`“${labels[n]}”`)));
+  for (const n of [...all.filter((n) => n % every === 0), ...all.filter((n) => labels[n] !== String(n))]) {
+    if (all.every((other) => !shown.has(other) || Math.abs(n - other) * size >= (needed[n] + needed[other]) / 2)) shown.add(n);
+  }
   return build("div", {class: `labels ${side}`, "aria-hidden": "true"}, ...labels.map((text, n) => {
-    const shown = n === chosen || n % every === 0 && !isNear(n);
     const label = build("span", {class: [n === chosen && "chosen", turned(text, n) && "turned"].filter(Boolean).join(" "), title: text, style: `${side === "top" ? "width" : "height"}: ${size}px`},
-      make("span", "", shown ? text : ""));
+      make("span", "", shown.has(n) ? text : ""));
     return sentence ? standsFor(label, {side: sentence, place: n}) : label;
   }));
 }
 
 // ------------------------------------------------------------------ drawing
 
-function drawGrid(canvas, matrix, given, cursor) {
-  const {highlight, size: {width, height, numbers}} = given;
+function drawGrid(canvas, matrix, given) {
+  const {width, height, numbers} = given.size;
   const gap = Math.min(width, height) > WITH_GAPS ? 1 : 0;
   const context = drawMatrix(canvas, matrix, {...given, width: matrix.cols * width, height: matrix.rows * height, gap});
   if (numbers) drawNumbers(context, matrix, given);
-  if (highlight.length) outline(context, highlight.map((part) => rectangleOf(part, matrix, width, height)), 2);
-  if (cursor) outline(context, [rectangleOf(cursor, matrix, width, height)], 3);
-  if (numbers || matrix.data.length === 1) return;
-  const cells = highlight.filter(({row, col}) => (row ?? null) !== null && (col ?? null) !== null);
-  for (const cell of [...cells, ...(cursor ? [cursor] : [])]) drawTag(context, cell, matrix, given);
+  return canvas;
+}
+
+/** What lies over the cells: frames around what made the chosen cell, and around it; and its number where cells have no room for theirs. */
+function marksOf(matrix, {highlight, size}, cursor) {
+  const chosen = cursor ? [cursor] : [], isCell = ({row, col}) => (row ?? null) !== null && (col ?? null) !== null;
+  const tags = size.numbers || matrix.data.length === 1 ? [] : [...highlight.filter(isCell), ...chosen].flatMap((cell) => tagOf(cell, matrix, size));
+  return [...highlight.map((part) => frameOf(part, matrix, size, "source")), ...chosen.map((cell) => frameOf(cell, matrix, size, "cursor")), ...tags];
 }
 
 /** Stripes would run through the number of a masked cell: it stands on a ground of its own. */
@@ -126,17 +133,19 @@ function drawNumbers(context, matrix, {kind, scale, mask, size: {width, height}}
   }
 }
 
-/** Where cells have no room for numbers, that of a cell stands below it, or above: its row stays in sight. */
-function drawTag(context, {row, col}, matrix, {size: {width, height}}) {
+/** The number of a cell stands below it, or above: its row stays in sight. */
+function tagOf({row, col}, matrix, {width, height}) {
   const text = formatNumber(matrix.at(row, col), 3), [wide, high] = [widthOf(text) + 8, 1.25 * rem()];
-  if (matrix.cols * width < wide || matrix.rows * height < 2 * high) return; // there is no room for it
+  if (matrix.cols * width < wide || matrix.rows * height < 2 * high) return []; // there is no room for it
   const x = Math.max(0, Math.min(matrix.cols * width - wide, (col + 0.5) * width - wide / 2));
   const below = (row + 1) * height + 3;
-  const y = below + high <= matrix.rows * height ? below : row * height - 3 - high;
-  context.fillStyle = cssColour(SURFACE[themeName()]);
-  context.fillRect(x, y, wide, high);
-  Object.assign(context, {font: `${rem()}px ${FONT}`, textAlign: "left", textBaseline: "middle", fillStyle: MARK[themeName()]});
-  context.fillText(text, x + 4, y + high / 2 + 1);
+  return [build("span", {class: "tag", style: `left: ${x}px; top: ${below + high <= matrix.rows * height ? below : row * height - 3 - high}px`}, text)];
+}
+
+/** Outside of its cells, which keep their colours. */
+function frameOf(part, matrix, size, className) {
+  const [x, y, width, height] = rectangleOf(part, matrix, size.width, size.height);
+  return build("span", {class: className, style: `left: ${x}px; top: ${y}px; width: ${width - 1}px; height: ${height - 1}px`});
 }
 
 /** [x, y, width, height] of a row, a column or a cell. */
@@ -144,11 +153,6 @@ function rectangleOf(part, matrix, width, height) {
   const [row, rows] = (part.row ?? null) === null ? [0, matrix.rows] : [part.row, 1];
   const [col, cols] = (part.col ?? null) === null ? [0, matrix.cols] : [part.col, 1];
   return [col * width, row * height, cols * width, rows * height];
-}
-
-function outline(context, rectangles, thickness) {
-  Object.assign(context, {strokeStyle: MARK[themeName()], lineWidth: thickness});
-  for (const [x, y, width, height] of rectangles) context.strokeRect(x + thickness / 2 - 1, y + thickness / 2 - 1, width - thickness + 1, height - thickness + 1);
 }
 
 const isMasked = (mask, row, col) => mask !== null && mask.at(row, col) === 0;

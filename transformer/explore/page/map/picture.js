@@ -19,12 +19,13 @@ function mapPicture(layout, places) {
   return picture;
 }
 
-/** What stands behind the places of a row: its name, its layers and the line that the bars stand on. */
+/** What stands behind the places of a row: its name, its layers and the line that the bars stand on; in the first, what N stands for. */
 function rowFrame({name, y, base, layers, end}, {density: {norm, between}}) {
   const tight = norm < WITH_LETTER, around = Math.min(4, between / 2 - 1);
   const layerFrame = ({layer, x, width}) => [
     inSvg("rect", {class: "layer", x: x - around, y, width: width + 2 * around, height: base - y + 3, rx: 6}),
-    inSvg("text", {class: "layer-name", x: x + 2, y: y + 12}, tight ? String(layer + 1) : `layer ${layer + 1}`)];
+    inSvg("text", {class: "layer-name", x: x + 2, y: y + 12}, tight ? String(layer + 1) : `layer ${layer + 1}`),
+    ...(tight || y > 0 || layer > 0 ? [] : [inSvg("text", {class: "layer-name", x: x + width, y: y + 12, "text-anchor": "end"}, "N: norm")])];
   return [...layers.flatMap(layerFrame), ...(tight && layers[0]?.x < 70 ? [] : [inSvg("text", {class: "row-name", x: 2, y: y + 12}, name)]),
     inSvg("path", {class: "base", d: `M 2 ${base + 0.5} H ${end - 2}`})];
 }

@@ -59,7 +59,7 @@ const tableOf = (attributes, head, rows) => build("table", attributes,
  *
  * masked: which tokens are, or null; side: the sentence they are of, or null; chosen: the line that stands out. columns: [{symbol, id, name, values, kind:
  * "weight" | "gradient", low, high, line, marks}]: the bars stand on 0 between `low` and `high`; `line`, if there is one, is
- * drawn across all of them, `marks` are values to compare the bars with; `id` is data-bars, unless the symbol will do.
+ * drawn across all of them, with the name D; `marks` are values to compare the bars with; `id` is data-bars, unless the symbol will do.
  */
 function barTable({label, labels, masked = null, side = null, chosen = null, columns}) {
   const named = (element, place) => {

@@ -50,7 +50,7 @@ function softmaxBars({labels, attention, state}, row, masked, known) {
   return barTable({label: `Softmax and its backward for the query ${labels.query[state.row]}`, labels: labels.key, masked, side: attention.keys,
     chosen: isTold() ? told.subject.key : largestGradient(row), columns: [
     {symbol: "A", name: "weights", values: row.A, kind: "weight", low: 0, high: most, ...(all ? {marks: afterTrial(row).A} : {})},
-    ...(known > 1 ? [{symbol: "dA", name: known > 2 ? "and D" : "", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), ...line}] : []),
+    ...(known > 1 ? [{symbol: "dA", name: "", values: row.dA, kind: "gradient", ...rangeOf([...row.dA, row.D]), ...line}] : []),
     ...(all ? [{symbol: "dS", name: "", values: row.dS, kind: "gradient", ...rangeOf([...row.dS, ...usual])}] : []),
   ]});
 }

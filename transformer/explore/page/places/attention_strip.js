@@ -7,27 +7,11 @@
 /** Without padding the decoder's self-attentions alone have one; a mask that is switched off is there, too. */
 const hasMask = ({attention}) => attention?.kind === "decoder self";
 
-/** The columns of the strip. What is not done here is missing. */
-function attentionColumns(view) {
-  const {selfAttention} = view.result.problem;
-  const withBias = (weight, bias) => (matrixOf(view, bias) ? [weight, bias] : [weight]);
-  return [
-    {operation: "input", tiles: selfAttention ? [["X"]] : [["X"], ["M"]]},
-    {operation: "weights", tiles: [withBias("WQ", "bQ"), withBias("WK", "bK"), withBias("WV", "bV")]},
-    {operation: "· W + b", tiles: [["Q"], ["K"], ["V"]]},
-    {operation: "Q Kᵀ", tiles: [["R"]]},
-    {operation: "÷ √d_k", tiles: [["S"]]},
-    ...(hasMask(view) ? [{operation: "mask", tiles: [["Sm"]]}] : []),
-    {operation: "softmax", tiles: [["A"]]},
-    {operation: "· V", tiles: [["O"]]},
-    {operation: "concat", tiles: [["C"]]},
-    {operation: "weights", tiles: [withBias("WO", "bO")]},
-    {operation: "· W_O + b", tiles: [["Y"]]},
-  ];
-}
+const ATTENTION_COLUMNS = [
+  ["X"], ["M"], ["WQ", "bQ", "WK", "bK", "WV", "bV"], ["Q", "K", "V"], ["R"], ["S"], ["Sm"], ["D"], ["A"], ["O"], ["C"], ["WO", "bO"], ["Y"]];
 
-const ATTENTION_SHORT_NAMES = {X: "input", M: "memory", R: "scores", S: "scaled", Sm: "masked", A: "weights",
-  O: "of the head", C: "all heads", WO: "weight", bO: "bias", Y: "output"};
+const ATTENTION_SHORT_NAMES = {X: "input", M: "memory", R: "scores", S: "scaled", Sm: "masked", A: "weights", O: "head",
+  C: "heads", Y: "output"};
 
 /** The sign of the scale, for S and dR. */
 const scaleSign = ({state}) => (state.scaling ? "÷ √d_k" : "÷ 1");

@@ -77,12 +77,7 @@ defineKind("embedding", {
   }),
   forwardOrder: ["W", "E", "P", "Y"],
   backwardOrder: ["dY", "dP", "dE", "dW"],
-  columns: (view) => [
-    {operation: "table", tiles: [["W"]]},
-    {operation: "look up", tiles: [["E"]]},
-    {operation: "positions", tiles: [["P"]], back: [[matrixOf(view, "dP") ? "dP" : null]]},
-    {operation: "√d_model·E + P", tiles: [["Y"]]},
-  ],
+  columns: [["W"], ["E"], ["P"], ["Y"]],
   equations: {E: "rows_of W", Y: "√d_model ∘ E + P", dP: "dY", dE: "√d_model ∘ dY", dW: "Σ_by_token dE"},
   words: {
     W: "One row for each token of the vocabulary: all that the model knows of it, before it has seen the sentence.",

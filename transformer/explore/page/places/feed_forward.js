@@ -72,18 +72,7 @@ defineKind("feed_forward", {
   }),
   forwardOrder: ["X", "W1", "b1", "H", "F", "W2", "b2", "Y"],
   backwardOrder: ["dY", "db2", "dW2", "dF", "dH", "db1", "dW1", "dX"],
-  columns: (view) => {
-    const withBias = (weight, bias) => (matrixOf(view, bias) ? [weight, bias] : [weight]);
-    const sign = (layer, bias) => (matrixOf(view, bias) ? `· ${layer} + b` : `· ${layer}`);
-    return [
-      {operation: "input", tiles: [["X"]]},
-      {operation: "first layer", tiles: [withBias("W1", "b1")]},
-      {operation: sign("W₁", "b1"), tiles: [["H"]]},
-      {operation: view.result.problem.activation, tiles: [["F"]]},
-      {operation: "second layer", tiles: [withBias("W2", "b2")]},
-      {operation: sign("W₂", "b2"), tiles: [["Y"]]},
-    ];
-  },
+  columns: [["X"], ["W1", "b1"], ["H"], ["F"], ["W2", "b2"], ["Y"]],
   equations: {
     F: ({result}) => `${result.problem.activation}( H )`, dH: ({result}) => `dF ∘ ${result.problem.activation}′( H )`,
   },

@@ -6,8 +6,9 @@
 //   defineKind("residual", {…})      registers a kind; its fields, of which only the first five are needed:
 //       tensors        {symbol: facts}, made by withGradients()
 //       forwardOrder, backwardOrder  the symbols of the tiles, in the order in which the passes make them
-//       columns        (view) -> [{operation, tiles, back}], the strip from left to right. `tiles` has a list of symbols for
-//                      each line; `back` has those below them, by default the gradient of each (null: a gap)
+//       columns        the strip from left to right: the symbols of each group; what a place has not is left out. A tensor stands
+//                      above its gradient; what the backward alone makes stands below a gap
+//       below          {symbol: what stands below it in place of its gradient}
 //       equations      {symbol: text, or a function of the view}: what stands on the stage (equations.js), where the rule
 //                      has no equation of its own
 //       words          {symbol: text, or a function of the view}: why it is so, in a sentence or two (words.js)
@@ -38,7 +39,7 @@
 const PLACE_KINDS = {};
 
 const FIELDS_LEFT_OUT = {
-  shortNames: {}, weights: [], masked: [], tiles: {}, instead: {}, editable: {}, identities: [],
+  shortNames: {}, weights: [], masked: [], tiles: {}, instead: {}, editable: {}, below: {}, identities: [],
   merged: () => ({}), replaced: () => ({}), brokenEquations: {},
   nameOf: (symbol) => symbol, spell: (text) => text, asShown: (_, text) => text,
 };

@@ -82,13 +82,8 @@ defineKind("norm", {
   },
   forwardOrder: ["X", "mu", "rs", "Xh", "w", "b", "Y"],
   backwardOrder: ["dY", "db", "dw", "dXh", "m1", "m2", "dX"],
-  columns: (view) => [
-    {operation: "input", tiles: [["X"]]},
-    {operation: "by row", tiles: [["mu"], ["rs"]], back: [["m1"], ["m2"]]},
-    {operation: "(X − μ)/σ", tiles: [["Xh"]]},
-    {operation: "parameters", tiles: matrixOf(view, "b") ? [["w"], ["b"]] : [["w"]]},
-    {operation: matrixOf(view, "b") ? "∘ w + b" : "∘ w", tiles: [["Y"]]},
-  ],
+  columns: [["X"], ["mu", "rs"], ["Xh"], ["w", "b"], ["Y"]],
+  below: {mu: "m1", rs: "m2"},
   equations: {
     mu: "mean_of_rows X", rs: "1/√( variance_of_rows X + ε )", Xh: "( X − mu ) ∘ rs", Y: "Xh ∘ w + b",
     dXh: "dY ∘ w", m1: "mean_of_rows dXh", m2: "mean_of_rows dXh ∘ Xh",

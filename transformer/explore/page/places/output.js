@@ -152,14 +152,7 @@ defineKind("output", {
   }),
   forwardOrder: ["X", "W", "b", "Z", "P", "L", "loss"],
   backwardOrder: ["dloss", "dZ", "db", "dW", "dX"],
-  columns: (view) => [
-    {operation: "input", tiles: [["X"]]},
-    {operation: "weights", tiles: [matrixOf(view, "b") ? ["W", "b"] : ["W"]]},
-    {operation: matrixOf(view, "b") ? "· W + b" : "· W", tiles: [["Z"]]},
-    {operation: "softmax", tiles: [["P"]]},
-    {operation: "−ln P of the target", tiles: [["L"]]},
-    {operation: "Σ/N", tiles: [["loss"]]},
-  ],
+  columns: [["X"], ["W", "b"], ["Z"], ["P"], ["L"], ["loss"]],
   equations: {
     P: "softmax( Z )", L: "−ln( P ) at_the_targets", loss: "Σ_rows L ÷ N", dZ: "( P − onehot ) ÷ N",
   },

@@ -33,10 +33,7 @@ defineKind("residual", {
   }),
   forwardOrder: ["X", "U", "Y"],
   backwardOrder: ["dY", "dU", "dX"],
-  columns: () => [
-    {operation: "around, and through the sublayer", tiles: [["X"], ["U"]]},
-    {operation: "X + U", tiles: [["Y"]]},
-  ],
+  columns: [["X", "U"], ["Y"]],
   equations: {Y: "X + U", dX: "dY", dU: "dY"},
   words: {
     X: "The stream: every sublayer reads it, and adds to it; none replaces it.",

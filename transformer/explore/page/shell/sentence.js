@@ -70,7 +70,7 @@ function targetTokens({run: {probabilities, predicted}, state: {item}, place}) {
   return tokensOf(item).next.map(withSigns).map((token, position) => {
     const p = probabilities[item][position], own = predicted[position], differs = withSigns(own.token) !== token;
     const details = [make("span", "token-p", percent(p)),
-      ...(differs ? [make("span", "token-own", `${withSigns(own.token)} ${percent(own.probability)}`)] : [])];
+      ...(differs ? [make("span", "token-own", `★ ${withSigns(own.token)} ${percent(own.probability)}`)] : [])];
     const instead = differs ? `; the model itself would write “${own.token}”, with ${percent(own.probability)}` : "";
     return tokenButton("target", place, position, token, details, {class: differs ? "token target differs" : "token target", title: `p = ${p}`,
       "aria-label": `Token ${position}, “${token}”: probability ${percent(p)}${instead}`});
@@ -108,7 +108,7 @@ function aboutTexts({run, state: {item}}, written) {
   if (written && !differs) { // a switch or a step may have changed the model's mind
     lines.push(["hint", "The model wrote this itself, so the loss is small. Change a character of the target."]);
   } else if (differs) {
-    lines.push(["hint", "Blue: the model’s own choice."]);
+    lines.push(["hint", "★ what the model would write"]);
   }
   return lines;
 }

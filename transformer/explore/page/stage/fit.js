@@ -2,8 +2,9 @@
 // How large the grids of an equation are drawn, so that all of them stand in the room that the stage has.
 //
 // How to use:
-//   fittedSizes(parts, room) -> [{width, height, numbers}], of the cells of each part
-//       parts  [{matrix, rowLabels, colLabels, sign}]    sign: pixels that the signs before the grid take
+//   fittedSizes(parts, room) -> [{width, height, numbers, titles}], of the cells of each part; titles: the lines of the longest caption
+//       parts  [{matrix, rowLabels, colLabels, sign, title}]    sign: pixels that the signs before the grid take; title: those of
+//              its caption, in one line
 //       room   {width, height} in pixels
 //
 // The parts stand in one line, or in as many as there must be. First all numbers are tried, then images whose cells are as
@@ -12,15 +13,15 @@
 const CELL = {least: 2, most: 26, ofScrolling: 12, ofNumber: 1.35, rowHeight: 1.5}; // the latter two in letters' heights
 const LEGIBLE = 24; // of the score: with less, the stage scrolls
 const CAPTION = 3.2; // letters' heights above and below a grid: its caption, its colour bar and the gap to the next line
+const TITLE = 1.4; // of another line of a caption
 const LEGEND = 9.5; // letters' heights that the colour bar below a grid takes
 const LINE = 12; // what another line costs, in tenths of a pixel of a cell
 const FEW_COLUMNS = 3, MOST_COLUMNS = 24; // with numbers in any case; without them
 
 function fittedSizes(parts, room) {
   const letter = rem();
-  const measured = parts.map(({matrix, rowLabels, colLabels, sign}) => ({
-    matrix, colLabels, isNamed: rowLabels.some((label, n) => label !== String(n)), sign, beside: widthOfLabels(rowLabels) + 10,
-    ofNumber: matrix.cols > MOST_COLUMNS ? Infinity : widthOfNumbers(matrix)}));
+  const measured = parts.map(({rowLabels, ...part}) => ({...part, isNamed: rowLabels.some((label, n) => label !== String(n)),
+    beside: widthOfLabels(rowLabels) + 10, ofNumber: part.matrix.cols > MOST_COLUMNS ? Infinity : widthOfNumbers(part.matrix)}));
   const best = (height, most) => [1, 2, 3, 4].flatMap((lines) => candidatesIn(measured, lines, {width: room.width, height}, letter, most))
     .reduce((found, one) => (one.score > found.score ? one : found), {score: -Infinity});
   const fitting = best(room.height, CELL.most);
@@ -48,15 +49,17 @@ const legibility = ({isNamed}, {width, height}) => (isNamed ? Math.min(width, he
 
 /** Cells of these widths, as high as the lines allow; null if the parts do not fit into so many lines. */
 function sizesWith(measured, lines, room, letter, widthOf) {
-  const high = room.height / lines - CAPTION * letter;
-  const sizes = measured.map((part) => {
-    const width = widthOf(part);
-    const height = Math.floor((high - heightOfLabels(part.colLabels, width)) / part.matrix.rows);
-    return {width, height: Math.min(height, CELL.most, Math.max(2 * width, (part.isNamed ? CELL.rowHeight : 1) * letter))};
+  const boxes = measured.map((part) => Math.max(LEGEND * letter, part.matrix.cols * widthOf(part) + part.beside));
+  const titles = Math.max(...measured.map(({title}, n) => Math.ceil(title / boxes[n])));
+  const high = room.height / lines - (CAPTION + (titles - 1) * TITLE) * letter;
+  const heights = measured.map((part) => {
+    const width = widthOf(part), height = Math.floor((high - heightOfLabels(part.colLabels, width)) / part.matrix.rows);
+    return Math.min(height, CELL.most, Math.max(2 * width, (part.isNamed ? CELL.rowHeight : 1) * letter));
   });
+  const sizes = measured.map((part) => ({width: widthOf(part), titles, // equal rows are equally high
+    height: Math.min(...heights.filter((_, n) => measured[n].matrix.rows === part.matrix.rows))}));
   if (sizes.some(({width, height}) => height < CELL.least || width === Infinity)) return null;
-  const widths = sizes.map(({width}, n) => measured[n].sign + Math.max(LEGEND * letter, measured[n].matrix.cols * width + measured[n].beside));
-  return linesTaken(widths, room.width) <= lines ? sizes : null;
+  return linesTaken(boxes.map((box, n) => measured[n].sign + box), room.width) <= lines ? sizes : null;
 }
 
 /** As the browser breaks them. */

@@ -56,9 +56,7 @@ function player({name, count, show, time}) {
 function pulse(cells) {
   for (const mark of document.querySelectorAll(".pulse")) mark.remove();
   for (const [box, row, col] of cells) {
-    const {offsetLeft, offsetTop, clientWidth, clientHeight} = box.querySelector("canvas"), {rows, cols} = box.parentNode.matrix;
-    const [width, height] = [clientWidth / cols, clientHeight / rows];
-    box.append(build("span", {class: "pulse",
-      style: `left: ${offsetLeft + col * width}px; top: ${offsetTop + row * height}px; width: ${width}px; height: ${height}px`}));
+    const {matrix, size} = box.parentNode;
+    box.querySelector(".cells").append(frameOf({row, col}, matrix, size, "pulse"));
   }
 }

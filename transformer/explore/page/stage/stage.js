@@ -63,11 +63,12 @@ function drawEquation(container, view, worked) {
   const given = parts.length === 0;
   parts.push({symbol, matrix: matrixOf(view, symbol), name: symbol, signs: [...signs, ...(given ? [] : ["="])], note: given ? undefined : "the result",
     selected: cell, isResult: true});
-  const drawn = parts.map((part) => ({...part, ...gridOptions(view, part.symbol)}));
+  const drawn = parts.map((part) => ({...part, ...gridOptions(view, part.symbol), caption: captionOf(view, part)}));
   const letters = (part) => part.signs.join(" ").replace("_", "").length;
   const {clientWidth: width, clientHeight: height} = container;
   const sizes = fittedSizes(drawn.map((part) => ({matrix: part.matrix, rowLabels: part.rowLabels ?? indices(part.matrix.rows),
-    colLabels: part.colLabels ?? indices(part.matrix.cols), sign: letters(part) * 0.6 * rem() + 10})), {width, height});
+    colLabels: part.colLabels ?? indices(part.matrix.cols), sign: letters(part) * 0.6 * rem() + 10, title: 1.1 * widthOf(part.caption.textContent)})), {width, height});
+  container.style.setProperty("--titles", sizes[0].titles);
   container.replaceChildren(...drawn.map((part, n) => build("div", {class: "part"},
     ...(part.signs.length ? [build("span", {class: "operator"}, ...withSubscripts(part.signs.join(" ")))] : []),
     gridOfPart(view, {...part, size: sizes[n]}))));
@@ -90,10 +91,10 @@ function arrowsTo(container, parts) {
 }
 
 /** A click on the result shows the sum behind a cell, one on an operand leads to the step that made it. */
-function gridOfPart(view, {symbol, head, note, transposed, isResult, ...options}) {
+function gridOfPart(view, {symbol, head, isResult, ...options}) {
   const hasStep = [...forwardSymbols(view), ...gradientSymbols(view)].includes(tileOf(view, symbol));
   const where = isResult ? {} : {symbol, ...(head === undefined ? {} : {head})};
-  return grid(options.matrix, {...options, caption: captionOf(view, symbol, note, transposed),
+  return grid(options.matrix, {...options,
     onCell: isResult || hasStep ? (row, col) => chooseCell({...where, cell: {row, col}}) : null});
 }
 
@@ -115,11 +116,12 @@ function gridOptions(view, symbol) {
   const {rowsAre, colsAre} = tensorsOf(view)[symbol];
   const labelsOf = (axis) => (axis === "one" ? [""] : view.labels[axis]);
   return {kind: paintOf(view, symbol), mask: maskFor(view, symbol), rowLabels: labelsOf(rowsAre), colLabels: labelsOf(colsAre),
-    tokens: tokensOfTensor(view, symbol)};
+    tokens: tokensOfTensor(view, symbol),
+    told: isTold() ? partOfStory("text").textContent : ""};
 }
 
 /** A transpose is drawn as the tensor is, so that the tokens stay from top to bottom: only its name says it. */
-function captionOf(view, symbol, note = tensorsOf(view)[symbol].name, transposed = false) {
+function captionOf(view, {symbol, note = tensorsOf(view)[symbol].name, transposed}) {
   const label = labelOf(view, symbol), {rows, cols} = matrixOf(view, symbol);
   return build("span", {}, build("span", {class: "symbol"}, ...withSubscripts(label), transposed ? make("sup", "", "T") : null),
     ` ${transposed ? `${note}, drawn as ${label.replace("_", "")}` : note} ${rows}×${cols}`);

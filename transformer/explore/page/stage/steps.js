@@ -3,8 +3,8 @@
 // the strip. What is there the kind of the place says (places/kinds.js).
 //
 // How to use:
-//   stripColumns(view) -> [{operation, tiles, back}], left to right: `tiles` has a list of symbols for each line, under the
-//       operation that makes them, and `back` those of the backward pass below them (null: a gap)
+//   stripColumns(view) -> [{tiles, back}], left to right: the symbols of a group, and those of the backward pass below them
+//       (null: a gap)
 //   forwardSymbols(view), gradientSymbols(view) -> the tiles in the order in which they are made
 //   stepNumber(view, "dV") -> 6: its place in the backward pass, counted from 1
 //   tileOf(view, symbol) -> the tile that stands for a tensor; partnerOf(view, symbol) -> the tile below or above it
@@ -12,19 +12,23 @@
 //   tokensOfTensor(view, symbol) -> {rows, cols}: which of them are tokens, for the highlights of draw/focus.js
 //   paintOf(view, symbol) -> "weight", "value" or "gradient": how its cells are painted
 
-/** The columns that the kind says, in each of which `back` is the gradients of the tiles, if it says nothing else. */
 function stripColumns(view) {
-  const gradients = (line) => line.map((symbol) => (Object.hasOwn(tensorsOf(view), gradientOf(symbol)) ? gradientOf(symbol) : null));
-  return kindOfPlace(view).columns(view).map(({operation, tiles, back}) => ({operation, tiles, back: back ?? tiles.map(gradients)}));
+  const {columns, below, nameOf} = kindOfPlace(view);
+  const isThere = (symbol) => (
+    Object.hasOwn(tensorsOf(view), symbol) && nameOf(shownSymbol(view, symbol), view.result.problem) === symbol && matrixOf(view, symbol) !== null);
+  const ifThere = (symbol) => (isThere(symbol) ? symbol : null);
+  return columns.map((column) => column.filter(isThere)).filter(({length}) => length > 0).map((column) => ({
+    tiles: column.map((symbol) => (isGradient(symbol) ? null : symbol)),
+    back: column.map((symbol) => (isGradient(symbol) ? symbol : ifThere(below[symbol] ?? gradientOf(symbol))))}));
 }
 
 function forwardSymbols(view) {
-  const shown = new Set(stripColumns(view).flatMap(({tiles}) => tiles.flat()));
+  const shown = new Set(stripColumns(view).flatMap(({tiles}) => tiles));
   return kindOfPlace(view).forwardOrder.filter((symbol) => shown.has(symbol));
 }
 
 function gradientSymbols(view) {
-  const shown = new Set(stripColumns(view).flatMap(({back}) => back.flat()));
+  const shown = new Set(stripColumns(view).flatMap(({back}) => back));
   return kindOfPlace(view).backwardOrder.filter((symbol) => shown.has(symbol));
 }
 
@@ -42,7 +46,7 @@ const tileOf = (view, symbol) => shownSymbol(view, kindOfPlace(view).tiles[symbo
 
 /** The tile below a tensor, or above a gradient; the tile itself, if there is none. */
 function partnerOf(view, symbol) {
-  const pairs = stripColumns(view).flatMap(({tiles, back}) => tiles.flatMap((line, n) => line.map((tile, k) => [tile, back[n][k]])));
+  const pairs = stripColumns(view).flatMap(({tiles, back}) => tiles.map((tile, n) => [tile, back[n]]));
   const pair = pairs.find((both) => both.includes(symbol));
   return pair?.find((other) => other !== symbol) ?? symbol;
 }

@@ -1,21 +1,19 @@
 "use strict";
 // The strip: the forward pass as tiles from left to right, and below each tile its gradient, right to left.
 
-const ROOM_OF_NAME = 6; // letters' heights of a tile: with less, only its symbol stands in it
-
-/** Draw the strip into `container`; `wrong` has the gradients that a check has found wrong. */
+/** Draw the strip into `container`; `wrong` has the gradients that a check has found wrong. Names stand in the tiles if there is room: for all, for those that explain a letter, or for none. */
 function renderStrip(container, view, wrong) {
   const columns = stripColumns(view);
   const row = (name, label, cells) => build("div", {class: `tile-row ${name}`, role: "group", "aria-label": label}, ...cells);
-  const tiles = (symbols) => build("div", {class: "tile-column"}, ...symbols.flat().map((symbol) => (
+  const tiles = (symbols) => build("div", {class: "tile-column"}, ...symbols.map((symbol) => (
     symbol === null ? build("span", {class: "no-tile"}) : tile(view, symbol, wrong))));
-  const isNarrow = container.clientWidth < columns.flatMap((column) => column.tiles.flat()).length * ROOM_OF_NAME * rem();
-  const strip = build("div", {class: isNarrow ? "strip many" : "strip"}, build("span", {class: "direction", title: "Forward"}, "→"),
+  const strip = build("div", {class: "strip"}, build("span", {class: "direction", title: "Forward"}, "→"),
     row("forward", "Forward pass: tensors, from left to right", columns.map((column) => tiles(column.tiles))),
     build("span", {class: "direction", title: "Under each tensor Z its gradient dZ = ∂loss/∂Z, in numbered steps"}, "←"),
     row("backward", "Backward pass: gradients, in steps from right to left", columns.map((column) => tiles(column.back))));
-  strip.style.setProperty("--columns", columns.map(({tiles: lines}) => `minmax(min-content, ${lines.flat().length}fr)`).join(" "));
+  strip.style.setProperty("--columns", columns.map(({back}) => `minmax(min-content, ${back.length}fr)`).join(" "));
   container.replaceChildren(strip);
+  for (const names of ["few-names", "no-names"]) if (container.scrollWidth > container.clientWidth) strip.classList.add(names);
 }
 
 /** A button with the symbol, its name or the number of its step; the chosen one takes part in the tab order. */

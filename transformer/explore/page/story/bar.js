@@ -27,7 +27,7 @@ function makeBar() {
   const bar = build("div", {class: "story-bar", onkeydown: pressOnBar},
     build("p", {class: "story-text", "aria-live": "polite", "aria-atomic": "true"}), build("div", {class: "story-offers"}),
     build("div", {class: "story-line"}, choice, build("span", {class: "story-count"}), button("skip", "Skip", closeBar, "Skip the story"),
-      button("back", "←", turn(-1), "Back"), button("forward", "Forward →", turn(1))));
+      button("back", "←", turn(-1), "Back"), button("forward", "Next →", turn(1))));
   return [bar, button("open", "Tell me the story", () => enterStop(tellableStories()[0].id, 0))];
 }
 
