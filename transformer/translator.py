@@ -18,7 +18,6 @@ from transformer.data.batches import Batch, batches_by_length, collate
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
-from transformer.decode.controls import DecodingError
 from transformer.decode.search import MAX_ALPHA, decoding
 from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
@@ -208,7 +207,7 @@ class Translator:
             raise ValueError(f"translate: {count} lines, {len(texts)} prefixes; there must be one for each")
         for text in {*texts}:
             if unknown := self.target_tokenizer.unknown(text):
-                raise DecodingError(f"translate: the target's vocabulary lacks {unknown[0]!r} of the prefix {text!r}")
+                raise ValueError(f"translate: the target's vocabulary lacks {unknown[0]!r} of the prefix {text!r}")
         return [self.target_tokenizer.encode(text) for text in texts]
 
     @property

@@ -73,7 +73,7 @@ class Cache:
         if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
             raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
                              f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
-        if self.layers and not self.holds(self.length):
+        if self.layers and not self.holds():
             raise ValueError("Cache: a layer did not keep the keys of all tokens that were read; its attention must "
                              "call cache.attend, or the model do without a cache")
         self.past, self.length = self.length, length
@@ -84,12 +84,12 @@ class Cache:
             self.visible, self.columns = (asarray_on(device_of(ids), x) for x in (self.seen[:, None], self.places))
         return self.past
 
-    def holds(self, length: int, memory: bool = False) -> bool:
-        """Whether it has `length` tokens of each text, in every layer; and in every layer the memory, if there is one.
+    def holds(self, memory: bool = False) -> bool:
+        """Whether each layer has all tokens that were read, and the memory, if there is one.
 
         Not, where a model or a part of it ignores the cache; nor without layers.
         """
-        return self.length == length and bool(self.layers) and all(
+        return bool(self.layers) and all(
             layer.tokens.used == len(self.places) and (layer.memory.used > 0 or not memory)
             for layer in self.layers.values())
 
@@ -182,7 +182,7 @@ class Kept:
                              f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
         self.buffers = self.buffers or [x[:, :, :0] for x in made]
         if self.buffers[0].shape[2] < self.used:
-            more = max(self.used, FIRST_ROOM) if self.grows else self.used
+            more = max(self.used, FIRST_ROOM)
             self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, more), (0, 0))) for x in self.buffers]
         for buffer, x in zip(self.buffers, made, strict=True):
             buffer[:, :, start:self.used] = x
@@ -195,6 +195,6 @@ class Kept:
                 rows, places = (asarray_on(device_of(buffer), x) for x in (texts, moved))
                 if len(texts) > len(buffer):
                     buffer = buffer[rows]
-                elif moved.size:
+                else:
                     buffer[places, :, :self.used] = buffer[rows[places], :, :self.used]
                 self.buffers[number] = buffer[:len(texts)]
