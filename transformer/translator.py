@@ -57,12 +57,16 @@ class Translator:
         model: a trained model in any mode, on any device.
         source_tokenizer, target_tokenizer: the tokenizers of its training.
         alpha: the default `alpha` of its methods.
+
+    Attributes:
+        data: what a loaded one was trained on, as its run describes it; else empty.
     """
 
     def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
                  alpha: float = ALPHA) -> None:
         self.model, self.source_tokenizer, self.target_tokenizer = model, source_tokenizer, target_tokenizer
         self.alpha = alpha
+        self.data: dict[str, Any] = {}
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best", ranks: Alone = ALONE) -> Self:
@@ -71,7 +75,9 @@ class Translator:
         Its `alpha` is `chosen_alpha` of the run. Raises what `load_model` raises.
         """
         model, run = load_model(folder, device, which, ranks)
-        return cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
+        loaded = cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
+        loaded.data = run.data
+        return loaded
 
     def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
                   alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,

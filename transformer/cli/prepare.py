@@ -62,16 +62,13 @@ def begin(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Prepar
 
 def _of_task(task: str, given: dict[str, Any]) -> Prepared:
     recipe = changed(RECIPES[task], given)
-    shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
-    kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
-    data = {"task": task, "seed": training_options(recipe).seed, "train_count": recipe["train_count"],
-            "valid_count": recipe["valid_count"]}
-    data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe["preset"]}
+    training = training_options(recipe)
+    data = {"seed": training.seed, "tokens": get_task(task).tokenizer_kind, "vocab_size": None,
+            "shared_vocab": _check_memory(recipe).share_embeddings, **_of_data(recipe)}
     text = sources.read(data)
-    tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
-    config = model_config(recipe, *tokenizers)
-    run = Run(config, *tokenizers, data, training_options(recipe))
-    return Prepared(run, text.train, text.valid, [_pairs(text.train, text.valid)])
+    tokenizers = build_tokenizers(data["tokens"], *sides(text.train), data["shared_vocab"], data["vocab_size"])
+    run = Run(model_config(recipe, *tokenizers), *tokenizers, data, training)
+    return _counted(run, text.train, text.valid)
 
 
 def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Prepared:
@@ -90,10 +87,14 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
                         "--max-length")
-    data = sources.files(given) | {name: plan.options[name] for name in OF_DATA if name in plan.options}
-    run = Run(plan.config, *plan.tokenizers, data, plan.training)
+    run = Run(plan.config, *plan.tokenizers, sources.files(given) | _of_data(plan.options), plan.training)
     parameters = Transformer(run.config).num_parameters()
     return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, parameters, out)))
+
+
+def _of_data(options: Options) -> dict[str, Any]:
+    """The options that the data and the vocabularies follow from."""
+    return {name: options[name] for name in OF_DATA if name in options}
 
 
 def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: int, out: Path
@@ -154,15 +155,15 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     run.options = training
     run.data |= sources.files(given)
     text = sources.read(run.data, given)
-    train, valid = text.train, text.valid
+    pairs = [text.train, text.valid]
     if "train" in run.data:
-        train, valid = (fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0]
-                        for side in (train, valid))
-    return Prepared(run, train, valid, [_pairs(train, valid)])
+        pairs = [fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0] for side in pairs]
+    return _counted(run, *pairs)
 
 
-def _pairs(train: Pairs, valid: Pairs) -> str:
-    return f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"
+def _counted(run: Run, train: Pairs, valid: Pairs) -> Prepared:
+    return Prepared(run, train, valid, [
+        f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"])
 
 
 def _check_memory(recipe: Options) -> TransformerConfig:

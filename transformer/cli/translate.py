@@ -86,6 +86,6 @@ def _text(row: bytes, number: int) -> str:
     if len(row) == LONGEST_LINE:
         raise DataError(f"{where}: it has {LONGEST_LINE:,} bytes or more")
     try:
-        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
+        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not valid UTF-8 (byte {error.object[error.start]:#04x})") from error
