@@ -121,9 +121,9 @@ class Controls:
         """
         namespace = xp(log_probabilities)
         probabilities = F.softmax(log_probabilities.astype(np.float64) / (self.temperature or 1.0))
-        order = (namespace.arange(probabilities.shape[1])[None] if self.top_k is self.top_p is None else
-                 namespace.argsort(-probabilities, axis=-1))
-        probabilities = namespace.take_along_axis(probabilities, order, axis=-1)
+        order = None if self.top_k is self.top_p is None else namespace.argsort(-probabilities, axis=-1)
+        if order is not None:
+            probabilities = namespace.take_along_axis(probabilities, order, axis=-1)
         if self.top_k is not None:
             probabilities[:, self.top_k:] = 0.0
         if self.top_p is not None:
@@ -131,8 +131,8 @@ class Controls:
             probabilities[before >= self.top_p * probabilities.sum(axis=-1, keepdims=True)] = 0.0
         cumulative = probabilities.cumsum(axis=-1)
         # The first token whose cumulative probability exceeds the threshold: it is never one of probability 0.
-        place = (cumulative > uniform[:, None] * cumulative[:, -1:]).argmax(axis=-1, keepdims=True)
-        return namespace.take_along_axis(order, place, axis=-1)[:, 0]
+        place = (cumulative > uniform[:, None] * cumulative[:, -1:]).argmax(axis=-1)
+        return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]
 
     def _penalised(self, logits: Any, texts: Ids) -> Any:
         said = np.zeros(logits.shape, bool)
