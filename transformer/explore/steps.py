@@ -7,6 +7,7 @@ docs/backprop_through_attention.md.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -48,8 +49,7 @@ TABLE = (
 )
 OF_SELF = ("X", "input of queries, keys and values", "query model", "X", f"{Q},  {K},  {V}",
            "dX = Σ (dQ W_Qᵀ + dK W_Kᵀ + dV W_Vᵀ) over the heads")
-BACKWARD = ("dY", "dbO", "dWO", "dC", "dO", "dV", "dAd", "dA", "dSm", "dS", "dR", "dQ", "dK", "dbQ", "dbK", "dbV",
-            "dWQ", "dWK", "dWV", "dX", "dM")
+BACKWARD = "dY dbO dWO dC dO dV dAd dA dSm dS dR dQ dK dbQ dbK dbV dWQ dWK dWV dX dM"
 MATRIX = re.compile("d?(?:[Wb]_[QKVO]|S̄|A′|[XMQKVRSAOCY])")  # a label, in a formula
 LABELS = {"Sm": "S̄", "Ad": "A′", **{f"{kind}{letter}": f"{kind}_{letter}" for kind in "Wb" for letter in "QKVO"}}
 
@@ -84,7 +84,7 @@ def steps_for_page() -> dict[str, Any]:
     tensors = {symbol: {"label": LABELS.get(of, of), "name": name, "axes": axes.split(),
                         **{field: text.replace("A′", "A") for field, text in zip(fields, texts, strict=True)}}
                for symbol, (of, name, axes, *texts) in rows.items()}
-    return {"tensors": tensors, "backward": [symbol for symbol in BACKWARD if symbol != "dAd"]}
+    return {"tensors": tensors, "backward": [symbol for symbol in BACKWARD.split() if symbol != "dAd"]}
 
 
 def steps_of(attention: AttentionTrace) -> dict[str, Step]:
@@ -106,7 +106,7 @@ def steps_of(attention: AttentionTrace) -> dict[str, Step]:
                 text = text.replace(f" + b_{letter}", "")
         if own:
             text = text.replace("M ", "X ").replace("Mᵀ", "Xᵀ")
-        if not attention.usual_scale:
+        if not math.isclose(attention.scale, 1 / math.sqrt(max(1, attention.queries.shape[-1])), rel_tol=1e-12):
             text = text.replace("/√d_k", f" · {attention.scale:.6g}")
         if "biased" in attention._recorded:
             text = text.replace("S̄ = S", "S̄ = S + B")
@@ -119,7 +119,7 @@ def steps_of(attention: AttentionTrace) -> dict[str, Step]:
         return text if joins and known.issuperset(MATRIX.findall(text)) else ""
 
     steps = {}
-    for symbol in (symbol for symbol in (*rows, *BACKWARD) if symbol in there):
+    for symbol in (symbol for symbol in (*rows, *BACKWARD.split()) if symbol in there):
         of = symbol.removeprefix("d")
         label, (_, title, axes, formula, *_), because = LABELS.get(of, of), rows[of], ""
         if symbol != of:
