@@ -40,7 +40,7 @@ class _OneLine(click.Command):
         """Run the command, and exit."""
         with standard_streams():
             try:
-                status = super().main(*args, **{**kwargs, "standalone_mode": False})
+                status = super().main(*args, **kwargs | {"standalone_mode": False})
             except click.Abort:
                 sys.exit(INTERRUPTED)
             except click.ClickException as error:

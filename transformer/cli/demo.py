@@ -43,16 +43,16 @@ def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
     texts, dates = zip(*get_task("dates").pairs("test", 1000, seed=1), strict=True)
     result = translator.evaluate(texts, dates)
     click.echo(f"\n{result['exact_match']:.1%} of {len(texts):,} unseen dates are right. Ten of them:\n")
-    for text, date, read in [*zip(texts, dates, result["outputs"], strict=True)][:10]:
-        click.echo(f"  {text:32} → {read}" + ("" if read == date else f"  (wrong: it is {date})"))
+    for text, date, found in [*zip(texts, dates, result["outputs"], strict=True)][:10]:
+        click.echo(f"  {text:32} → {found}" + ("" if found == date else f"  (wrong: it is {date})"))
 
     # A row of the picture is a step of the decoder, which reads one character and writes the next, 0 → 9; a column is a
     # character of the source that it looks at.
     own = explain(translator, PICTURED)
     weights = own.trace[f"decoder.layers.{translator.model.config.num_decoder_layers - 1}.cross_attention"].weights
-    tokens = [side[0] for side in own.tokens or ()]
-    plot_attention(weights[0], *tokens, f"{own.title}: where the last layer of the decoder looks").savefig(
-        out / "attention.png", dpi=150)
+    source, read, written = (side[0] for side in own.tokens or ())
+    title = f"{own.title}: where the last layer of the decoder looks"
+    plot_attention(weights[0], source, read, written, title).savefig(out / "attention.png", dpi=150)
     explain(translator, PICTURED, ASKED).to_html(out / "explain.html")
     click.echo(f"\nwrote {out}/attention.png  (where each head looks: {own.title})"
                f"\n      {out}/history.png    (loss and exact match during training)"

@@ -64,12 +64,13 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03 --text --step dS
     """
-    if html is None and not text and PAGE.exists() and not is_page(PAGE):
-        raise click.UsageError(f"{PAGE} is there already, and is no page of this command; name another file: --html "
-                               "FILE")
-    if (head, step) != (None, None) and not text:
+    if html is None and not text:
+        html = PAGE
+        if PAGE.exists() and not is_page(PAGE):
+            raise click.UsageError(f"{PAGE} is there already, and is no page of this command; name another file: "
+                                   "--html FILE")
+    if (head or step) and not text:
         raise click.UsageError("--head and --step are of --text; the page has every head and every step")
-    html = html or (None if text else PAGE)
     translator = Translator.load(folder, device, checkpoint)
     notes = Notes()
     notes.unknown("TARGET", target, translator.target_tokenizer)
