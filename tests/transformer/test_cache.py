@@ -84,10 +84,9 @@ def test_a_part_that_does_without_a_cache(make, place, written, way, monkeypatch
 # --- Nothing moves --------------------------------------------------------------------------------
 
 
-def test_a_step_allocates_as_much_whatever_was_decoded_before(monkeypatch):
+def test_a_step_allocates_as_much_whatever_was_decoded_before():
     """Only attention's weights and masks grow: a copy of the keys or of the values would be many times as large."""
     hypotheses, batch, peaks = 2, 16, []
-    monkeypatch.setattr("transformer.decode.cache.FIRST_ROOM", 40 * hypotheses)
     model = Transformer(TransformerConfig(9, 9, d_model=128, num_heads=1, d_ff=16, num_encoder_layers=1,
                                           num_decoder_layers=1))
     with decoding(model):

@@ -59,8 +59,8 @@ class Controls:
 
     def __post_init__(self) -> None:
         for name, (check, *limits) in RANGES.items():
-            if getattr(self, name) is not None:
-                check(getattr(self, name), name, "decoding", *limits)
+            if (value := getattr(self, name)) is not None:
+                check(value, name, "decoding", *limits)
 
     @classmethod
     def of(cls, caller: str, given: Mapping[str, Any], **own: Any) -> Controls:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -225,7 +225,6 @@ def decoding(model: nn.Module) -> Iterator[None]:
 
     NumPy gives no warning of overflow: `Search` finds what comes of it.
     """
-    first = next(model.parameters(), None)
-    device = nullcontext() if first is None else on_device_of(first.data)
-    with nn.evaluating(), minigrad.no_grad(), device, unwarned():
+    first = next((parameter.data for parameter in model.parameters()), 0)  # a number is of the host
+    with nn.evaluating(), minigrad.no_grad(), on_device_of(first), unwarned():
         yield
