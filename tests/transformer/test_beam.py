@@ -174,6 +174,7 @@ MISTAKES = r"""
     ValueError      min_length must be at least 0                       min_length=-1
     ValueError      no token may follow; lower min_length               min_length=4, no_repeat_ngram_size=1
     TypeError       beam_search\(\) has no option 'min_lenght'; there  min_lenght=4
+    TypeError       has no option 'temperature'                         temperature=0.5
     ValueError      at least 0.001, got 0                               repetition_penalty=0
     ValueError      at most 1000                                        repetition_penalty=math.inf
     IndexError      id 9                                                source=[[3, 9, EOS]]
