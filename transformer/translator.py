@@ -156,18 +156,16 @@ class Translator:
             raise overflow(self.model, "loss")
         return total / sum(batch.num_target_tokens for batch in batches)
 
-    def evaluate(self, sources: Iterable[str], references: Iterable[str], beam: int = 1, batch_size: int = 64,
-                 alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
-                 bleu_tokenize: str | None = None, **controls: Any) -> dict[str, Any]:
+    def evaluate(self, sources: Iterable[str], references: Iterable[str], *, batch_size: int = 64, ranks: Alone = ALONE,
+                 bleu_tokenize: str | None = None, **options: Any) -> dict[str, Any]:
         """Translate the `sources` and compare with the `references`.
 
         Args:
             sources, references: texts, one reference for each source and at least one.
-            beam, batch_size, alpha, max_length: as for `translate`. A `batch_size` below 64 lowers the
-                memory for the loss, too.
+            batch_size: as for `translate`; one below 64 lowers the memory for the loss, too.
             ranks: as for `translate`.
             bleu_tokenize: one of `metrics.BLEU_TOKENIZERS`; None: the choice of `metrics.bleu_tokenizer`.
-            controls: as for `translate`.
+            options: others of `translate`, by name, such as ``beam=4``.
 
         Returns:
             A dictionary of JSON values: ``bleu`` and ``chrf`` (0 to 100), ``bleu_signature`` and ``chrf_signature``
@@ -185,8 +183,7 @@ class Translator:
             raise ValueError(f"evaluate: {len(sources)} sources, {len(references)} references; there must be one "
                              "for each")
         loss = self.loss([*zip(sources, references, strict=True)], min(4096, 64 * batch_size), ranks)
-        found = [best for best, *_ in self.translate(sources, beam, 1, batch_size, alpha, max_length, ranks,
-                                                     **controls)]
+        found = [best for best, *_ in self.translate(sources, batch_size=batch_size, ranks=ranks, **options)]
         outputs, references = [best.text for best in found], [self.as_decoded(text) for text in references]
         # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]

@@ -37,7 +37,7 @@ def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks
     """
     source, output = standard_input().buffer, sys.stdout.buffer
     translator = Translator.load(folder, device, checkpoint, ranks)
-    terminal = ranks.broadcast(source.isatty())
+    terminal = ranks.first(source.isatty)
     model, notes = translator.model, Notes()
 
     with mistakes(), decoding_threads(model.config, threads, model.device):
