@@ -18,7 +18,6 @@ from transformer.data.batches import Batch, batches_by_length, collate
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
-from transformer.decode.controls import DecodingError
 from transformer.decode.search import MAX_ALPHA, decoding
 from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
@@ -58,12 +57,16 @@ class Translator:
         model: a trained model in any mode, on any device.
         source_tokenizer, target_tokenizer: the tokenizers of its training.
         alpha: the default `alpha` of its methods.
+
+    Attributes:
+        data: what a loaded one was trained on, as its run describes it; else empty.
     """
 
     def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
                  alpha: float = ALPHA) -> None:
         self.model, self.source_tokenizer, self.target_tokenizer = model, source_tokenizer, target_tokenizer
         self.alpha = alpha
+        self.data: dict[str, Any] = {}
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best", ranks: Alone = ALONE) -> Self:
@@ -72,7 +75,9 @@ class Translator:
         Its `alpha` is `chosen_alpha` of the run. Raises what `load_model` raises.
         """
         model, run = load_model(folder, device, which, ranks)
-        return cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
+        loaded = cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
+        loaded.data = run.data
+        return loaded
 
     def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
                   alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
@@ -151,18 +156,16 @@ class Translator:
             raise overflow(self.model, "loss")
         return total / sum(batch.num_target_tokens for batch in batches)
 
-    def evaluate(self, sources: Iterable[str], references: Iterable[str], beam: int = 1, batch_size: int = 64,
-                 alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
-                 bleu_tokenize: str | None = None, **controls: Any) -> dict[str, Any]:
+    def evaluate(self, sources: Iterable[str], references: Iterable[str], *, batch_size: int = 64, ranks: Alone = ALONE,
+                 bleu_tokenize: str | None = None, **options: Any) -> dict[str, Any]:
         """Translate the `sources` and compare with the `references`.
 
         Args:
             sources, references: texts, one reference for each source and at least one.
-            beam, batch_size, alpha, max_length: as for `translate`. A `batch_size` below 64 lowers the
-                memory for the loss, too.
+            batch_size: as for `translate`; one below 64 lowers the memory for the loss, too.
             ranks: as for `translate`.
             bleu_tokenize: one of `metrics.BLEU_TOKENIZERS`; None: the choice of `metrics.bleu_tokenizer`.
-            controls: as for `translate`.
+            options: others of `translate`, by name, such as ``beam=4``.
 
         Returns:
             A dictionary of JSON values: ``bleu`` and ``chrf`` (0 to 100), ``bleu_signature`` and ``chrf_signature``
@@ -180,8 +183,7 @@ class Translator:
             raise ValueError(f"evaluate: {len(sources)} sources, {len(references)} references; there must be one "
                              "for each")
         loss = self.loss([*zip(sources, references, strict=True)], min(4096, 64 * batch_size), ranks)
-        found = [best for best, *_ in self.translate(sources, beam, 1, batch_size, alpha, max_length, ranks,
-                                                     **controls)]
+        found = [best for best, *_ in self.translate(sources, batch_size=batch_size, ranks=ranks, **options)]
         outputs, references = [best.text for best in found], [self.as_decoded(text) for text in references]
         # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]
@@ -208,7 +210,7 @@ class Translator:
             raise ValueError(f"translate: {count} lines, {len(texts)} prefixes; there must be one for each")
         for text in {*texts}:
             if unknown := self.target_tokenizer.unknown(text):
-                raise DecodingError(f"translate: the target's vocabulary lacks {unknown[0]!r} of the prefix {text!r}")
+                raise ValueError(f"translate: the target's vocabulary lacks {unknown[0]!r} of the prefix {text!r}")
         return [self.target_tokenizer.encode(text) for text in texts]
 
     @property

@@ -12,7 +12,6 @@ from tests.minigrad.ops.row import lines
 from tests.transformer.decoding_models import EOS, LETTERS, PAD, peaked_model, plain_beam, prefer, random_sources
 from transformer.data.batches import trimmed
 from transformer.decode import beam, beam_search, greedy
-from transformer.decode.controls import DecodingError
 
 OPTIONS = [
     {}, {"alpha": 0.0}, {"alpha": 1.0},
@@ -158,7 +157,7 @@ def test_threads_divide_the_batch(decode, monkeypatch):
 # --- Mistakes -------------------------------------------------------------------------------------
 
 
-MISTAKES = """
+MISTAKES = r"""
     ValueError      beam_size .* 0                                      beam_size=0
     ValueError      beam of 2 .* 3 best                                 num_best=3
     ValueError      alpha .* -0.1                                       alpha=-0.1
@@ -171,17 +170,18 @@ MISTAKES = """
     IndexError      prefix: id 6 is out of range                        prefix=[3, 6]
     TypeError       prefix must be integers                             prefix=[0.5]
     TypeError       masked                                              prefix=np.ma.masked_equal([3, 4], 4)
-    DecodingError   8 tokens is more than the greatest length, 7        prefix=[3] * 8, max_length=7
+    ValueError      8 tokens is more than the greatest length, 7        prefix=[3] * 8, max_length=7
     ValueError      min_length must be at least 0                       min_length=-1
-    DecodingError   no token may follow; lower min_length               min_length=4, no_repeat_ngram_size=1
-    TypeError       min_lenght                                          min_lenght=4
+    ValueError      no token may follow; lower min_length               min_length=4, no_repeat_ngram_size=1
+    TypeError       beam_search\(\) has no option 'min_lenght'; there  min_lenght=4
+    TypeError       has no option 'temperature'                         temperature=0.5
     ValueError      at least 0.001, got 0                               repetition_penalty=0
     ValueError      at most 1000                                        repetition_penalty=math.inf
     IndexError      id 9                                                source=[[3, 9, EOS]]
     ValueError      row 0 .* no tokens                                  source=np.zeros((2, 0), np.int64)
     ValueError      41 tokens .* 40 positions                           source=[[3] * 40 + [EOS]]
 """
-NAMES = {"DecodingError": DecodingError, "EOS": EOS, "math": math, "np": np}
+NAMES = {"EOS": EOS, "math": math, "np": np}
 
 
 @pytest.mark.parametrize("line", lines(MISTAKES))

@@ -12,8 +12,7 @@ from minigrad import Tensor, no_grad
 from tests.transformer.decoding_models import peaked_model, prefer
 from tests.transformer.models import IDS, SOURCES, language_model
 from transformer import Transformer, TransformerConfig
-from transformer.decode import Cache, beam_search, generate
-from transformer.decode.controls import Controls
+from transformer.decode import Cache, Controls, beam_search, generate
 from transformer.decode.search import Search, decoding
 
 
@@ -85,16 +84,15 @@ def test_a_part_that_does_without_a_cache(make, place, written, way, monkeypatch
 # --- Nothing moves --------------------------------------------------------------------------------
 
 
-def test_a_step_allocates_as_much_whatever_was_decoded_before(monkeypatch):
+def test_a_step_allocates_as_much_whatever_was_decoded_before():
     """Only attention's weights and masks grow: a copy of the keys or of the values would be many times as large."""
     hypotheses, batch, peaks = 2, 16, []
-    monkeypatch.setattr("transformer.decode.cache.FIRST_ROOM", 40 * hypotheses)
     model = Transformer(TransformerConfig(9, 9, d_model=128, num_heads=1, d_ff=16, num_encoder_layers=1,
                                           num_decoder_layers=1))
     with decoding(model):
         beside = {"memory": model.encode(np.full((batch, 5), 3))}
-        steps = iter(Search(model, model.decode, np.full((batch, 1), 1), beside, np.full(batch, 40), -1, (2,),
-                            Controls(), np.zeros((0, batch)), size=hypotheses))
+        steps = iter(Search(model, model.decode, np.full((batch, 1), 1), beside, np.full(batch, 40),
+                            Controls(never=(2,)), np.zeros((0, batch)), size=hypotheses))
         for _ in range(30):
             tracemalloc.start()
             next(steps)

@@ -14,7 +14,6 @@ from tests.transformer.models import language_model
 from tests.transformer.test_beam import OPTIONS
 from tests.transformer.test_sampling import fits
 from transformer.decode import generate, stream
-from transformer.decode.controls import DecodingError
 from transformer.finite import NotFinite
 
 PROMPTS = [[5, 3, 9], [4], [8, 8, 1], [2, 7], [1, 2, 3, 4, 5]]
@@ -123,11 +122,12 @@ MISTAKES = r"""
     ValueError      leave out beam_size                                 beam_size=2, top_k=3
     ValueError      temperature .* 0.0                                  temperature=0.0
     ValueError      top_p .* 1.5                                        top_p=1.5
+    TypeError       generate\(\) has no option 'topp'; there are end_id  topp=0.5
     IndexError      the token 11 .* is outside the vocabulary of 11     end_id=11
-    DecodingError   no token may follow  prompt=[[*range(11)]], no_repeat_ngram_size=1, never=range(5, 11), beam_size=2
-    DecodingError   no token may follow                                 never=range(11), top_k=2
+    ValueError      no token may follow  prompt=[[*range(11)]], no_repeat_ngram_size=1, never=range(5, 11), beam_size=2
+    ValueError      no token may follow                                 never=range(11), top_k=2
 """
-NAMES = {"DecodingError": DecodingError, "minigrad": minigrad, "np": np}
+NAMES = {"minigrad": minigrad, "np": np}
 
 
 @pytest.mark.parametrize("line", lines(MISTAKES))

@@ -75,9 +75,8 @@ def test_no_output_sees_a_later_token(make, fused, device):
 
 @every_cached_model
 @pytest.mark.parametrize("fused", [True, False], ids=["fused", "by steps"])
-def test_the_logits_are_those_of_the_whole_text(make, fused, device, monkeypatch):
+def test_the_logits_are_those_of_the_whole_text(make, fused, device):
     """For several tokens, for one, for one, and for the rest; and without a cache, where the model takes none, too."""
-    monkeypatch.setattr("transformer.decode.cache.FIRST_ROOM", 2)
     example, cache = make(device), Cache()
     with minigrad.fused(fused), no_grad(), nn.evaluating():
         beside = example.beside()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from transformer.decode.sampling import draw
+from transformer.decode import Controls
 
 PROBABILITIES = np.array([0.05, 0.3, 0.0, 0.4, 0.15, 0.1])
 with np.errstate(divide="ignore"):
@@ -18,7 +18,7 @@ LEAST = 1e-3  # a p-value below this would be a wrong distribution: the seeds ar
 
 def frequencies(seed: int, **options) -> np.ndarray:
     uniform = np.random.default_rng(seed).random(DRAWS)
-    return np.bincount(draw(np.tile(LOGS, (DRAWS, 1)), uniform, **options), minlength=6)
+    return np.bincount(Controls(**options).draw(np.tile(LOGS, (DRAWS, 1)), uniform), minlength=6)
 
 
 def fits(counts: np.ndarray, probabilities: np.ndarray) -> bool:
@@ -45,5 +45,5 @@ def test_draws_follow_the_distribution(options, expected):
 def test_the_ends_of_the_unit_interval_draw_what_is_possible(options):
     for uniform in (0.0, np.nextafter(1.0, 0.0)):
         for logs in (np.roll(LOGS, shift) for shift in range(6)):  # the impossible token at every place
-            token = int(draw(logs[None], np.array([uniform]), **options)[0])
+            token = int(Controls(**options).draw(logs[None], np.array([uniform]))[0])
             assert logs[token] > -math.inf

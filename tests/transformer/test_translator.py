@@ -137,6 +137,6 @@ def test_tokens_are_counted_as_the_target_tokenizer_has_them(translator):
             (translator.target_tokenizer, "一 <unk>", "一 万", 1 / 2), (characters, "二 一", "二 三", 2 / 3),
             (characters, "二 一", "二 一 ", 3 / 4)):
         translator.target_tokenizer, best = tokenizer, Translation(said, -1.0, tokenizer.encode(said))
-        translator.translate = lambda *given, best=best: [[best]]
+        translator.translate = lambda *given, best=best, **options: [[best]]
         found = translator.evaluate(["one two"], [reference])
         assert (found["token_accuracy"], found["exact_match"]) == (accuracy, 0.0)

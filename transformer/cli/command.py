@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 import traceback
-import warnings
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import groupby
@@ -39,11 +38,9 @@ class _OneLine(click.Command):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, and exit."""
-        with standard_streams(), warnings.catch_warnings():
-            if not sys.warnoptions:
-                warnings.simplefilter("ignore", RuntimeWarning)  # numbers that overflow have their own error
+        with standard_streams():
             try:
-                status = super().main(*args, **{**kwargs, "standalone_mode": False})
+                status = super().main(*args, **kwargs | {"standalone_mode": False})
             except click.Abort:
                 sys.exit(INTERRUPTED)
             except click.ClickException as error:
@@ -148,7 +145,7 @@ def options(section: str, *rows: tuple[Any, ...]) -> list[click.Parameter]:
 
 def _writable(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     """Check, before the work begins, that a file can be made at its end; None on ranks that do not write."""
-    if path and not (path == STDOUT or path.exists() or os.access(path.parent, os.W_OK)):
+    if path and not (path.exists() or os.access(path.parent, os.W_OK)):
         raise click.BadParameter(f"there is no folder {path.parent} that can be written to", context, parameter)
     return None if launch.number() else path
 
@@ -163,8 +160,8 @@ def _usable(context: click.Context, parameter: click.Parameter, device: str) -> 
 COUNT, HELD = click.IntRange(1), click.IntRange(1, 10**7)  # of pairs in memory
 FILE = click.Path(dir_okay=False)
 FOLDER: dict[str, Any] = {"metavar": "DIR", "type": click.Path(path_type=Path)}
-FLAG, NAME, STDOUT = {"is_flag": True}, {"metavar": "NAME"}, Path("-")
-OUTPUT = {"type": click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path), "callback": _writable}
+FLAG, NAME = {"is_flag": True}, {"metavar": "NAME"}
+OUTPUT = {"type": click.Path(dir_okay=False, writable=True, path_type=Path), "callback": _writable}
 DEVICE = Option("Machine", "--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable},
                 "Where to compute; cuda:1 is the second GPU.", "cpu")
 CHECKPOINT = Option(

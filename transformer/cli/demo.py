@@ -8,15 +8,12 @@ from pathlib import Path
 
 import click
 
-from minigrad import no_grad
-
 from transformer.cli.command import DEVICE, FOLDER, options, quoted
 from transformer.cli.train import Training
 from transformer.cli.train import train as train_command
-from transformer.data import BOS, EOS, get_task
+from transformer.data import get_task
 from transformer.distributed import ALONE
 from transformer.explore.plots import plot_attention
-from transformer.explore.trace import trace
 from transformer.explore.translation import explain
 from transformer.training.log import can_draw
 from transformer.training.recipes import RECIPES
@@ -43,28 +40,21 @@ def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
         click.echo(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
     context.invoke(train_command, task="dates", out=out, steps=steps, device=device, resume=is_run(out), ranks=ALONE)
     translator = Translator.load(out, device)
-    test_pairs = get_task("dates").pairs("test", 1000, seed=1)
-    texts, dates = zip(*test_pairs, strict=True)
-    right = translator.evaluate(texts, dates)["exact_match"]
-    click.echo(f"\n{right:.1%} of {len(test_pairs):,} unseen dates are right. Ten of them:\n")
-    for text, date in test_pairs[:10]:
-        [[best]] = translator.translate([text])
-        click.echo(f"  {text:32} → {best.text}" + ("" if best.text == date else f"  (wrong: it is {date})"))
+    texts, dates = zip(*get_task("dates").pairs("test", 1000, seed=1), strict=True)
+    result = translator.evaluate(texts, dates)
+    click.echo(f"\n{result['exact_match']:.1%} of {len(texts):,} unseen dates are right. Ten of them:\n")
+    for text, date, found in [*zip(texts, dates, result["outputs"], strict=True)][:10]:
+        click.echo(f"  {text:32} → {found}" + ("" if found == date else f"  (wrong: it is {date})"))
 
     # A row of the picture is a step of the decoder, which reads one character and writes the next, 0 → 9; a column is a
     # character of the source that it looks at.
-    [[best]] = translator.translate([PICTURED])
-    source_tokenizer, target_tokenizer = translator.source_tokenizer, translator.target_tokenizer
-    source_ids = [*source_tokenizer.encode(PICTURED), EOS]
-    with no_grad(), trace(translator.model) as traced:
-        translator.model([source_ids], [[BOS, *best.ids]])
-    weights = traced[f"decoder.layers.{translator.model.config.num_decoder_layers - 1}.cross_attention"].weights[0]
-    read, written = target_tokenizer.tokens([BOS, *best.ids]), target_tokenizer.tokens([*best.ids, EOS])
-    title = f"{PICTURED} → {best.text}: where the last layer of the decoder looks"
-    plot_attention(weights, source_tokenizer.tokens(source_ids), read, written, title).savefig(
-        out / "attention.png", dpi=150)
+    own = explain(translator, PICTURED)
+    weights = own.trace[f"decoder.layers.{translator.model.config.num_decoder_layers - 1}.cross_attention"].weights
+    source, read, written = (side[0] for side in own.tokens or ())
+    title = f"{own.title}: where the last layer of the decoder looks"
+    plot_attention(weights[0], source, read, written, title).savefig(out / "attention.png", dpi=150)
     explain(translator, PICTURED, ASKED).to_html(out / "explain.html")
-    click.echo(f"\nwrote {out}/attention.png  (where each head looks while it writes {best.text})"
+    click.echo(f"\nwrote {out}/attention.png  (where each head looks: {own.title})"
                f"\n      {out}/history.png    (loss and exact match during training)"
                f"\n      {out}/explain.html   (open it: how the gradient runs back if it should have been {ASKED})"
                f"\n\nNow try your own:  {relpath(sys.executable)} -m transformer translate {quoted(out)}")

@@ -14,12 +14,11 @@ from transformer.cli.unknown import Notes
 from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone
-from transformer.training.checkpoints import load_model
 from transformer.training.messages import note
 from transformer.training.metrics import BLEU_TOKENIZERS, chrf
 from transformer.training.run_folder import write_output
 from transformer.training.threads import decoding_threads
-from transformer.translator import Translator, chosen_alpha
+from transformer.translator import Translator
 
 BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")
 
@@ -55,17 +54,17 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
     if len(files) == 1:
         raise click.UsageError("--source and --target belong together: give both files, or none")
     sources.check_readable(files, ranks)
-    model, run = load_model(folder, device, checkpoint, ranks)
-    translator = Translator(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
+    translator = Translator.load(folder, device, checkpoint, ranks)
+    model, data = translator.model, translator.data
     if files:
         text = ParallelText(*files)
         pairs = [*text]
         if text.left_out:
             note(f"left out: {text.left_out:,} pairs that are blank on a side")
-    elif "task" in run.data:
-        pairs = get_task(run.data["task"]).pairs("test", count, seed=1)
-    elif "train" in run.data:
-        pairs = first_of_each([*sources.read(run.data).valid])
+    elif "task" in data:
+        pairs = get_task(data["task"]).pairs("test", count, seed=1)
+    elif "train" in data:
+        pairs = first_of_each([*sources.read(data).valid])
     else:
         raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
                                "it on")

@@ -17,7 +17,6 @@ from transformer.cli.command import (
     OUTPUT,
     RUN,
     SOURCE,
-    STDOUT,
     TARGET,
     Command,
     mistakes,
@@ -26,7 +25,6 @@ from transformer.cli.command import (
 from transformer.cli.unknown import Notes
 from transformer.explore.live import LIMIT
 from transformer.explore.page import is_page
-from transformer.explore.stories import read_story
 from transformer.explore.translation import explain as explain_translation
 from transformer.training.messages import note, shortened
 from transformer.training.run_folder import write_output
@@ -40,10 +38,9 @@ SURE = 0.1  # a loss per token, in nats, at which the model gives its own transl
     RUN, SOURCE, TARGET,
     *options("Output",
              ("--html", OUTPUT,
-              "Write a page for a browser; - is the standard output.  [default: explain.html, unless --text is given]"),
+              "Write a page for a browser.  [default: explain.html, unless --text is given]"),
              ("--text", FLAG, "Write to the terminal."),
-             ("--limit", {"type": click.FloatRange(0, min_open=True), "default": LIMIT},
-              "The MB that a page may have.")),
+             ("--limit", click.FloatRange(0, min_open=True), "The MB that a page may have.", LIMIT)),
     *options("What to show",
              ("--attention", NAME,
               "An attention, such as decoder.layers.0.cross_attention: the page opens with it, or --text prints it."),
@@ -67,16 +64,13 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03
     python -m transformer explain runs/dates "March 3rd, 2021" 2021-08-03 --text --step dS
     """
-    replaced = html is None and not text and PAGE.exists()
-    html = html or (None if text else PAGE)
-    if replaced and not is_page(PAGE):
-        raise click.UsageError(f"{PAGE} is there already, and is no page of this command; name another file: --html "
-                               "FILE")
-    if text and html == STDOUT:
-        raise click.UsageError("--text and --html - would both write to the standard output; name a file for the page")
-    if (head, step) != (None, None) and not text:
+    if html is None and not text:
+        html = PAGE
+        if PAGE.exists() and not is_page(PAGE):
+            raise click.UsageError(f"{PAGE} is there already, and is no page of this command; name another file: "
+                                   "--html FILE")
+    if (head or step) and not text:
         raise click.UsageError("--head and --step are of --text; the page has every head and every step")
-    told = [read_story(path) for path in stories]
     translator = Translator.load(folder, device, checkpoint)
     notes = Notes()
     notes.unknown("TARGET", target, translator.target_tokenizer)
@@ -88,13 +82,9 @@ def explain(folder: Path, source: str, target: str | None, html: Path | None, te
             width = shutil.get_terminal_size((120, 24)).columns
             click.echo(explanation.text(attention, 0, (head or 1) - 1, step, width))
         if html is not None:
-            page = explanation.page(attention, told).encode()
-            if html == STDOUT:
-                click.echo(page, nl=False)  # as bytes: UTF-8, whatever the terminal's encoding is
-            else:
-                write_output(html, page)
-            over = ", over an earlier page" if replaced else ""
-            click.echo(f"wrote {html}{over}: {shortened(explanation.title, 300)} ({len(page) / 1e6:.1f} MB)", err=True)
+            page = explanation.page(attention, stories).encode()
+            write_output(html, page)
+            click.echo(f"wrote {html}: {shortened(explanation.title, 300)} ({len(page) / 1e6:.1f} MB)", err=True)
     if target is None and explanation.loss is not None and explanation.loss < SURE:
         note(f"the model is sure of its own translation, with a loss of {explanation.loss:.2g}, so that hardly any "
              "gradient flows; insist on a wrong one to see it flow: explain DIR SOURCE TARGET")

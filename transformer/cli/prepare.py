@@ -52,33 +52,30 @@ def begin(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Prepar
     files = given.keys() & {"source_tokenizer", "target_tokenizer"}
     for applies, excluded, what in (
             (of_text, {"train_count", "valid_count"}, "text files, which are used whole"),
-            (not of_text, {"valid", "source_tokenizer", "target_tokenizer"}, "a generated task"),
+            (not of_text, files | {"valid"}, "a generated task"),
             (len(files) == 2, {"tokens", "vocab_size", "shared_vocab"}, "the files of two tokenizers")):
         if applies and (misplaced := given.keys() & excluded):
             raise click.UsageError(f"{flags(misplaced)}: not for {what}")
     with mistakes():
-        return _of_text(given, out, ranks, device) if of_text else _of_task(given["task"], given)
+        return _of_text(given, out, ranks, device) if of_text else _of_task(given)
 
 
-def _of_task(task: str, given: dict[str, Any]) -> Prepared:
-    recipe = changed(RECIPES[task], given)
-    shared = given.get("shared_vocab", _check_memory(recipe).share_embeddings)
-    kind, size = given.get("tokens", get_task(task).tokenizer_kind), given.get("vocab_size")
-    data = {"task": task, "seed": training_options(recipe).seed, "train_count": recipe["train_count"],
-            "valid_count": recipe["valid_count"]}
-    data |= {"tokens": kind, "vocab_size": size, "shared_vocab": shared, "preset": recipe["preset"]}
+def _of_task(given: dict[str, Any]) -> Prepared:
+    recipe = changed(RECIPES[given["task"]], given)
+    training = training_options(recipe)
+    data = {"seed": training.seed, "tokens": get_task(given["task"]).tokenizer_kind, "vocab_size": None,
+            "shared_vocab": _check_memory(recipe).share_embeddings, **_of_data(recipe)}
     text = sources.read(data)
-    tokenizers = build_tokenizers(kind, *sides(text.train), shared, size)
-    config = model_config(recipe, *tokenizers)
-    run = Run(config, *tokenizers, data, training_options(recipe))
-    return Prepared(run, text.train, text.valid, [_pairs(text.train, text.valid)])
+    tokenizers = build_tokenizers(data["tokens"], *sides(text.train), data["shared_vocab"], data["vocab_size"])
+    run = Run(model_config(recipe, *tokenizers), *tokenizers, data, training)
+    return _counted(run, text.train, text.valid)
 
 
 def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Prepared:
     """A run by a plan; what is missing for it is told before anything is read."""
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
     if given.get("tokens", "bpe") == "bpe" or any(files):
-        require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
+        require("tokenizers", "cutting text by byte pairs or a tokenizer.json (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(changed(RECIPES["text"], given))
@@ -90,14 +87,16 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
                         "--max-length")
-    data = sources.files(given) | {name: plan.options[name] for name in OF_DATA if name in plan.options}
-    run = Run(plan.config, *plan.tokenizers, data, plan.training)
-    parameters = Transformer(run.config).num_parameters()
-    return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, parameters, out)))
+    run = Run(plan.config, *plan.tokenizers, sources.files(given) | _of_data(plan.options), plan.training)
+    return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, out)))
 
 
-def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples, parameters: int, out: Path
-                  ) -> Iterator[str]:
+def _of_data(options: Options) -> dict[str, Any]:
+    """The options that the data and the vocabularies follow from."""
+    return {name: options[name] for name in OF_DATA if name in options}
+
+
+def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples, out: Path) -> Iterator[str]:
     """The plan in five lines, and a line for each thing about the text that its owner should know.
 
     Args:
@@ -105,7 +104,6 @@ def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples
         plan: of its training pairs.
         valid: its validation pairs that are not too long.
         unseen: the token ids of all its validation pairs.
-        parameters: the number of them.
         out: the folder of the run.
     """
     config, training, amount, expected = plan.config, plan.training, plan.amount, plan.expected
@@ -116,11 +114,13 @@ def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples
     twice = len(different.intersection(text.train))
     yield (f"text      {counted(amount.pairs, 'pair')}: {amount.source:,} source and {amount.target:,} target tokens; "
            f"left out: {text.empty:,} with an empty side, {too_long:,} of more than {config.max_length:,} tokens")
-    yield (f"validate  {counted(len(valid), 'pair')}{' of the text, held out by source' if text.held_out else ''}; "
+    held_out = "" if "valid" in plan.options else " of the text, held out by source"
+    yield (f"validate  {counted(len(valid), 'pair')}{held_out}; "
            f"{unknown:.1%} of their tokens are unknown, {twice:,} of these pairs also stand in training")
     shared = plan.tokenizers[0] is plan.tokenizers[1]
     vocabulary = (f"{config.target_vocab_size:,} tokens for both sides" if shared else
                   f"{config.source_vocab_size:,} and {config.target_vocab_size:,} tokens")
+    parameters = Transformer(config).num_parameters()
     disk = parameters * 4 * (training.keep + 3) / 1e6  # the weights of each, and both moments of the latest
     yield (f"model     {config.num_encoder_layers}+{config.num_decoder_layers} layers of {config.d_model} features, "
            f"{vocabulary}: {parameters:,} parameters; its checkpoints take {disk:,.0f} MB")
@@ -154,15 +154,15 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     run.options = training
     run.data |= sources.files(given)
     text = sources.read(run.data, given)
-    train, valid = text.train, text.valid
+    pairs = [text.train, text.valid]
     if "train" in run.data:
-        train, valid = (fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0]
-                        for side in (train, valid))
-    return Prepared(run, train, valid, [_pairs(train, valid)])
+        pairs = [fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0] for side in pairs]
+    return _counted(run, *pairs)
 
 
-def _pairs(train: Pairs, valid: Pairs) -> str:
-    return f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"
+def _counted(run: Run, train: Pairs, valid: Pairs) -> Prepared:
+    return Prepared(run, train, valid, [
+        f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"])
 
 
 def _check_memory(recipe: Options) -> TransformerConfig:

@@ -23,13 +23,11 @@ class Text:
     Attributes:
         train, valid: the pairs.
         empty: the number of pairs that were left out of both, since a side of them is blank.
-        held_out: whether `valid` is a part of the training text.
     """
 
     train: Pairs
     valid: Pairs
     empty: int = 0
-    held_out: bool = False
 
 
 def files(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,10 +65,8 @@ def read(data: Mapping[str, Any], given: Container[str] = ()) -> Text:
         if "-" in paths and standard_input() and side not in given:
             raise RunError(f"the run's text came from standard input; give it again, by --{side}, or to evaluate by "
                            "--source and --target")
-    if [*data["train"], *data.get("valid", ())].count("-") > 1:
-        raise DataError("standard input can be read once, and - stands for it twice")
     pairs = ParallelText(*data["train"])
     if "valid" not in data:
-        return Text(*hold_out(pairs), pairs.left_out, held_out=True)
+        return Text(*hold_out(pairs), pairs.left_out)
     others = ParallelText(*data["valid"])
     return Text(pairs, list(others), pairs.left_out + others.left_out)

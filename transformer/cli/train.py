@@ -47,9 +47,9 @@ def notes() -> str:
     """The text below the options in the help: the recipes, and the options that a resumed run may change."""
     lines = ["\b", "Defaults:"]
     for name in TASKS:
-        recipe, options = RECIPES[name], training_options(RECIPES[name])
-        lines.append(f"  {name:9} {recipe['preset']:5} {options.steps:,} steps of {options.batch_tokens:,} tokens, "
-                     f"learning rate {options.learning_rate:g}, {options.schedule}")
+        options = training_options(RECIPES[name])
+        lines.append(f"  {name:9} {RECIPES[name]['preset']:5} {options.steps:,} steps of {options.batch_tokens:,} "
+                     f"tokens, learning rate {options.learning_rate:g}, {options.schedule}")
     lines.append("  text      what suits the amount of text and --minutes, printed before the training begins")
     may_change = ", ".join(f"--{name.replace('_', '-')}" for name in TrainingOptions.MAY_CHANGE)
     resuming = ("A run that continues with --resume keeps its options, and makes the updates that it would have made "

@@ -37,24 +37,25 @@ def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks
     """
     source, output = standard_input().buffer, sys.stdout.buffer
     translator = Translator.load(folder, device, checkpoint, ranks)
-    terminal = ranks.broadcast(source.isatty())
-    positions, notes = translator.model.config.max_length, Notes()
+    terminal = ranks.first(source.isatty)
+    model, notes = translator.model, Notes()
 
-    with mistakes(), decoding_threads(translator.model.config, threads, translator.model.device):
+    with mistakes(), decoding_threads(model.config, threads, model.device):
         batches = read_batches(source, 1 if terminal else batch_size * ranks.size, terminal)
-        for first, lines in iter(lambda: ranks.first(lambda: next(batches, None)), None):  # rank 0 reads for all
-            translations = translator.translate(lines, batch_size=batch_size, ranks=ranks, **options)
-            for number, (line, [best]) in enumerate(zip(lines, translations, strict=True), start=first):
+        for lines in iter(lambda: ranks.first(lambda: next(batches, None)), None):  # rank 0 reads for all
+            translations = translator.translate(lines.values(), batch_size=batch_size, ranks=ranks, **options)
+            for (number, line), [best] in zip(lines.items(), translations, strict=True):
                 notes.unknown(f"line {number}", line, translator.source_tokenizer)
                 if best.truncated:
-                    notes.tell(f"line {number}", f"cut to the model's {positions:,} positions, before it is translated")
+                    notes.tell(f"line {number}", f"cut to the model's {model.config.max_length:,} positions, before it "
+                               "is translated")
                 output.write(best.text.translate(BLANKS).encode() + b"\n")  # str.translate: line ends become blanks
             output.flush()
     notes.close()
 
 
-def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[int, list[str]]]:
-    """The lines of a UTF-8 stream in batches of `size`, each with the number of its first line.
+def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[dict[int, str]]:
+    """The lines of a UTF-8 stream by their numbers, in batches of `size`.
 
     As in files, a line ends with a line feed or with carriage return and line feed, and a byte order mark is dropped.
 
@@ -66,19 +67,19 @@ def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[tuple[in
             click.echo("> ", nl=False, err=True)
         return stream.readline(LONGEST_LINE)
 
-    first, lines = 1, list[str]()
+    lines = dict[int, str]()
     for number, line in enumerate(iter(row, b""), start=1):
         try:
-            lines.append(_text(line, number))
+            lines[number] = _text(line, number)
         except DataError:
-            yield first, lines
+            yield lines
             raise
         if len(lines) == size:
-            yield first, lines
-            first, lines = number + 1, []
+            yield lines
+            lines = {}
     if prompt:
         click.echo(err=True)
-    yield first, lines
+    yield lines
 
 
 def _text(row: bytes, number: int) -> str:
@@ -86,6 +87,6 @@ def _text(row: bytes, number: int) -> str:
     if len(row) == LONGEST_LINE:
         raise DataError(f"{where}: it has {LONGEST_LINE:,} bytes or more")
     try:
-        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
+        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not valid UTF-8 (byte {error.object[error.start]:#04x})") from error

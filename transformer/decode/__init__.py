@@ -3,8 +3,7 @@
     search.py    the loop of all of these: hypotheses, step by step
     beam.py      ``greedy`` and ``beam_search`` of a `Transformer`
     generate.py  ``generate`` and ``stream`` of a decoder-only model
-    sampling.py  draws at random
-    controls.py  what may follow: minimum length, repetitions, prefixes
+    controls.py  what may follow: minimum length, repetitions, prefixes; draws at random
     cache.py     keys and values of the tokens so far
 """
 

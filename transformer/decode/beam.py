@@ -13,7 +13,7 @@ from minigrad.functional.embedding import integer_ids
 
 from transformer.data.batches import trimmed
 from transformer.decode.controls import Controls, Ids
-from transformer.decode.search import Hypothesis, Search, decoding, in_parts
+from transformer.decode.search import Hypothesis, Search, in_parts
 from transformer.model import Transformer
 from transformer.model.transformer import ids_on
 
@@ -54,7 +54,7 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
             ``log P / ((5 + ``|Y|``) / 6)^α`` (Wu et al. 2016, arXiv:1609.08144, equation 14).
         prefix: target ids that every translation begins with; or a list of them, with one for each row. P is the
             probability of the whole translation.
-        controls: the options of `Controls`, by name.
+        controls: the options of `Controls`, by name: `min_length`, `repetition_penalty`, `no_repeat_ngram_size`.
 
     Returns:
         For each row of `source` at most `num_best` different hypotheses, best first. Hypotheses cut off at `max_length`
@@ -66,32 +66,32 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
-    config, options = model.config, Controls(**controls)
+    config = model.config
+    options = Controls.of("beam_search", controls, end_id=config.eos_id, never=(config.pad_id, config.bos_id),
+                          temperature=None, top_k=None, top_p=None)
     ids = ids_on("cpu", source, config.source_vocab_size, "source")
     lengths = (ids != config.pad_id).sum(axis=1)
     if not lengths.all():
         raise ValueError(f"decoding: row {lengths.argmin()} of the source has no tokens; an empty sentence is "
                          f"end-of-sentence (id {config.eos_id}) alone")
     forced = prefixes(model, prefix, len(ids))
-    most = config.max_length if max_length is None else whole_number(max_length, "max_length", "decoding")
-    if most > config.max_length:
-        raise ValueError(f"decoding: max_length {max_length} is more than the model's {config.max_length} positions; "
-                         "ask for fewer, or train a model with a greater TransformerConfig.max_length")
-    limits = np.full(len(ids), most)
-    if max_length is None:
-        fewest = np.maximum((forced >= 0).sum(axis=0), options.min_length)
-        limits = np.minimum(np.maximum(2 * lengths + 10, fewest), most)
+    limits = np.maximum(np.maximum(2 * lengths + 10, (forced >= 0).sum(axis=0)), options.min_length)
+    limits = limits.clip(max=config.max_length)
+    if max_length is not None:
+        limits[:] = whole_number(max_length, "max_length", "decoding")
+        if max_length > config.max_length:
+            raise ValueError(f"decoding: max_length {max_length} is more than the model's {config.max_length} "
+                             "positions; ask for fewer, or train a model with a greater TransformerConfig.max_length")
 
     def search(rows: Ids) -> list[list[Hypothesis]]:
-        with decoding(model):
-            part = model.source_ids(trimmed(ids[rows], config.pad_id))
-            mask = model.memory_mask(part)
-            beside = {"memory": model.encode(part, mask), "memory_mask": None if mask is None else Tensor(mask)}
-        begin, never = np.full((len(rows), 1), config.bos_id), (config.pad_id, config.bos_id)
-        return Search(model, model.decode, begin, beside, limits[rows], config.eos_id, never, options, forced[:, rows],
-                      beam_size, num_best, alpha).results()
+        part = model.source_ids(trimmed(ids[rows], config.pad_id))
+        mask = model.memory_mask(part)
+        beside = {"memory": model.encode(part, mask), "memory_mask": None if mask is None else Tensor(mask)}
+        begin = np.full((len(rows), 1), config.bos_id)
+        return Search(model, model.decode, begin, beside, limits[rows], options, forced[:, rows], beam_size, num_best,
+                      alpha).results()
 
-    return in_parts(search, lengths, equal=False)
+    return in_parts(model, search, lengths, equal=False)
 
 
 def prefixes(model: Transformer, prefix: Any, batch: int) -> Ids:

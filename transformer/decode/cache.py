@@ -1,8 +1,8 @@
 """The KV cache: the keys and values of all tokens so far, for every attention of a model.
 
 A new token attends to all tokens before it, and none of them attends to it. Their keys and values therefore stay the
-same: they are computed once, written to a buffer, and read from there in every step. No step copies them: new keys and
-values fill free room at the end of the buffer, and attention reads a view of the filled part.
+same: they are computed once, written to a buffer, and read from there in every step. Hardly any step copies them: new
+keys and values fill free room at the end of the buffer, and attention reads a view of the filled part.
 
 Beam search has K hypotheses of each text. They share the buffer of their text, so that a choice among them moves
 nothing: attention treats their queries like those of one text, and a mask says which keys each may see.
@@ -24,8 +24,6 @@ from minigrad.device import asarray_on, device_of, on_device_of, to_device, xp
 from minigrad.functional.attention import join_heads
 from minigrad.functional.embedding import integer_ids
 from minigrad.tensor import as_tensor
-
-FIRST_ROOM = 32  # the size of a new buffer, in tokens
 
 
 class Cache:
@@ -73,23 +71,23 @@ class Cache:
         if rows != self.texts * self.hypotheses or new < 1 or (self.seen is not None and new > 1):
             raise ValueError(f"Cache: it holds {self.length} tokens of each of {self.texts} texts with "
                              f"{self.hypotheses} hypotheses, and cannot go on with ids of shape {tuple(ids.shape)}")
-        if self.layers and not self.holds(self.length):
+        if self.layers and not self.holds():
             raise ValueError("Cache: a layer did not keep the keys of all tokens that were read; its attention must "
                              "call cache.attend, or the model do without a cache")
         self.past, self.length = self.length, length
         self.places = np.concatenate([self.places, np.arange(self.past, length).repeat(self.hypotheses)])
         if self.seen is not None:
-            itself = np.broadcast_to(np.eye(self.hypotheses, dtype=bool), (self.texts, *[self.hypotheses] * 2))
+            itself = np.eye(self.hypotheses, dtype=bool)[None].repeat(self.texts, axis=0)
             self.seen = np.concatenate([self.seen, itself], axis=2)
             self.visible, self.columns = (asarray_on(device_of(ids), x) for x in (self.seen[:, None], self.places))
         return self.past
 
-    def holds(self, length: int, memory: bool = False) -> bool:
-        """Whether it has `length` tokens of each text, in every layer; and in every layer the memory, if there is one.
+    def holds(self, memory: bool = False) -> bool:
+        """Whether each layer has all tokens that were read, and the memory, if there is one.
 
         Not, where a model or a part of it ignores the cache; nor without layers.
         """
-        return self.length == length and bool(self.layers) and all(
+        return bool(self.layers) and all(
             layer.tokens.used == len(self.places) and (layer.memory.used > 0 or not memory)
             for layer in self.layers.values())
 
@@ -119,15 +117,14 @@ class Cache:
             TypeError, IndexError: no indices of texts, such as a boolean mask.
         """
         texts = integer_ids(texts, "Cache: the numbers of texts", self.texts or None)
-        if parents is None:
-            parents = np.broadcast_to(np.arange(self.hypotheses), (len(texts), self.hypotheses))
-        if self.seen is not None or parents.shape[1] > 1:
+        parents = np.arange(self.hypotheses) if parents is None else parents
+        if self.seen is not None or parents.shape[-1] > 1:
             seen = np.ones((self.texts, 1, len(self.places)), bool) if self.seen is None else self.seen
             self.seen = seen[texts[:, None], parents]
         if not np.array_equal(texts, np.arange(self.texts)):
             for kept in chain(*self.layers.values()):
                 kept.select(texts)
-        self.texts, self.hypotheses = parents.shape
+        self.texts, self.hypotheses = len(texts), parents.shape[-1]
 
 
 class LayerCache(NamedTuple):
@@ -180,10 +177,9 @@ class Kept:
         if self.grows and self.used != len(self.cache.places):
             raise ValueError(f"Cache: an attention has keys of {self.used} tokens, and the model has read "
                              f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
-        self.buffers = self.buffers or [x[:, :, :0] for x in made]
-        if self.buffers[0].shape[2] < self.used:
-            more = max(self.used, FIRST_ROOM) if self.grows else self.used
-            self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, more), (0, 0))) for x in self.buffers]
+        self.buffers = self.buffers or [x.copy() for x in made]
+        while self.buffers[0].shape[2] < self.used:
+            self.buffers = [xp(x).concatenate([x, x], axis=2) for x in self.buffers]
         for buffer, x in zip(self.buffers, made, strict=True):
             buffer[:, :, start:self.used] = x
 
@@ -195,6 +191,6 @@ class Kept:
                 rows, places = (asarray_on(device_of(buffer), x) for x in (texts, moved))
                 if len(texts) > len(buffer):
                     buffer = buffer[rows]
-                elif moved.size:
+                else:
                     buffer[places, :, :self.used] = buffer[rows[places], :, :self.used]
                 self.buffers[number] = buffer[:len(texts)]

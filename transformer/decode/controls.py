@@ -1,9 +1,9 @@
-"""What a text may not say next, and what it must: the one place that all ways of decoding pass."""
+"""What a text may say next, what it must, and what is drawn: the one place that all ways of decoding pass."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,43 +12,65 @@ from numpy.typing import NDArray
 
 from minigrad import functional as F
 from minigrad.arguments import number, whole_number
-from minigrad.device import asarray_on, device_of, on_device_of, xp
+from minigrad.device import asarray_on, device_of, xp
 
 Ids = NDArray[np.int64]  # token ids or row numbers, on the host
-PENALTIES = 1e-3, 1e3  # no finite logits of use overflow
-
-
-class DecodingError(ValueError):
-    """Options of decoding that no text meets; the message is one line."""
+# By option, what checks it, and its range.
+RANGES: dict[str, tuple[Any, ...]] = {
+    "min_length": (whole_number, 0),
+    "repetition_penalty": (number, 1e-3, 1e3),  # no finite logits of use overflow
+    "no_repeat_ngram_size": (whole_number, 0),
+    "temperature": (number, 1e-9, 1e9),
+    "top_k": (whole_number, 1),
+    "top_p": (number, 0, 1),
+}
 
 
 @dataclass(frozen=True)
 class Controls:
-    """Options of every way of decoding, off by default. Their names are those of Hugging Face's ``generate``.
+    """Options of every way of decoding, off by default. Most have the names of Hugging Face's ``generate``.
 
     Attributes:
+        end_id: the token that ends a text; None: none does.
+        never: tokens that no text contains.
         min_length: the fewest tokens before the end of a text, a prompt apart. The end has no probability until then.
         repetition_penalty: above 1 makes less probable what the text has, a prompt included: divides its positive
             logits, and multiplies its negative ones (Keskar et al. 2019, arXiv:1909.05858, section 4.1). From 0.001 to
             1000.
         no_repeat_ngram_size: n, no n tokens follow one another twice in a text, a prompt included; 0: they may.
+        temperature: divides the logits. Below 1, it makes probable tokens more probable; near its limit 0, the first.
+        top_k: draw from the k most probable tokens only.
+        top_p: draw from the smallest set of most probable tokens that together have at least this probability (nucleus
+            sampling, Holtzman et al. 2020), after `temperature` and `top_k`.
 
     Raises:
         TypeError: an option that is no number.
-        ValueError: an option out of range; in decoding `DecodingError`, where no text meets them.
+        ValueError: an option out of range; in decoding, options that no text meets.
     """
 
+    end_id: int | None = None
+    never: Sequence[int] = ()
     min_length: int = 0
     repetition_penalty: float = 1.0
     no_repeat_ngram_size: int = 0
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("min_length", "no_repeat_ngram_size"):
-            whole_number(getattr(self, name), name, "decoding", least=0)
-        number(self.repetition_penalty, "repetition_penalty", "decoding", *PENALTIES)
+        for name, (check, *limits) in RANGES.items():
+            if (value := getattr(self, name)) is not None:
+                check(value, name, "decoding", *limits)
 
-    def log_probabilities(self, logits: Any, texts: Ids, added: int, end: int, never: Sequence[int],
-                          forced: Ids | None = None) -> Any:
+    @classmethod
+    def of(cls, caller: str, given: Mapping[str, Any], **own: Any) -> Controls:
+        """The options that the function `caller` was given, and its `own`; TypeError for one that it does not take."""
+        known = cls.__annotations__.keys() - own.keys()
+        if unknown := given.keys() - known:
+            raise TypeError(f"{caller}() has no option {min(unknown)!r}; there are {', '.join(sorted(known))}")
+        return cls(**given, **own)
+
+    def log_probabilities(self, logits: Any, texts: Ids, added: int, forced: Ids | None = None) -> Any:
         """The log-probabilities of the next token of each text, −inf for what may not follow.
 
         Probabilities are those of the logits, after the penalty: what may not follow keeps its share.
@@ -57,40 +79,65 @@ class Controls:
             logits: a raw array (rows, V).
             texts: the tokens so far, (rows, length), on the host.
             added: how many of these are not of a prompt.
-            end: the token that ends a text; −1: none does.
-            never: tokens that no text contains.
             forced: the token that must follow, (rows,); −1: any may. It comes before all other options. None: any.
 
         Returns:
             A new raw array (rows, V).
+
+        Raises:
+            IndexError: `end_id`, or one of `never`, outside the vocabulary.
         """
-        with on_device_of(logits):
-            out = F.log_softmax(logits if self.repetition_penalty == 1 else self._penalised(logits, texts, never))
-            for token in never:
-                out[:, token] = -math.inf
-            if self == OFF and forced is None:
-                return out
-            banned = np.zeros(logits.shape, bool)
-            if end >= 0 and added < self.min_length:
-                banned[:, end] = True
-            if 0 < self.no_repeat_ngram_size <= texts.shape[1]:
-                ngrams = np.lib.stride_tricks.sliding_window_view(texts, self.no_repeat_ngram_size, axis=1)
-                last = texts[:, None, texts.shape[1] - self.no_repeat_ngram_size + 1:]
-                row, place = (ngrams[:, :, :-1] == last).all(axis=2).nonzero()
-                banned[row, ngrams[row, place, -1]] = True
-            if forced is not None:
-                must = forced >= 0
-                banned[must] = np.arange(banned.shape[1]) != forced[must, None]
-            out[asarray_on(device_of(out), banned)] = -math.inf
+        if self.end_id is not None and self.end_id >= logits.shape[1]:
+            raise IndexError(f"decoding: the token {self.end_id} that ends a text is outside the vocabulary of "
+                             f"{logits.shape[1]}")
+        out = F.log_softmax(logits if self.repetition_penalty == 1 else self._penalised(logits, texts))
+        for token in self.never:
+            out[:, token] = -math.inf
+        if added >= self.min_length and not self.no_repeat_ngram_size and forced is None:
+            return out
+        banned = np.zeros(logits.shape, bool)
+        if self.end_id is not None:
+            banned[:, self.end_id] = added < self.min_length
+        if 0 < self.no_repeat_ngram_size <= texts.shape[1]:
+            ngrams = np.lib.stride_tricks.sliding_window_view(texts, self.no_repeat_ngram_size, axis=1)
+            last = texts[:, None, texts.shape[1] - self.no_repeat_ngram_size + 1:]
+            row, place = (ngrams[:, :, :-1] == last).all(axis=2).nonzero()
+            banned[row, ngrams[row, place, -1]] = True
+        if forced is not None:
+            must = forced >= 0
+            banned[must] = np.arange(banned.shape[1]) != forced[must, None]
+        out[asarray_on(device_of(out), banned)] = -math.inf
         return out
 
-    def _penalised(self, logits: Any, texts: Ids, never: Sequence[int]) -> Any:
+    def draw(self, log_probabilities: Any, uniform: Any) -> Any:
+        """One token for each row, by inverting the cumulative distribution at `uniform`.
+
+        Args:
+            log_probabilities: a raw array (rows, V), −inf for tokens that must not be drawn.
+            uniform: numbers in [0, 1), (rows,).
+
+        Returns:
+            Raw integers (rows,).
+        """
+        namespace = xp(log_probabilities)
+        probabilities = F.softmax(log_probabilities.astype(np.float64) / (self.temperature or 1.0))
+        order = None if self.top_k is self.top_p is None else namespace.argsort(-probabilities, axis=-1)
+        if order is not None:
+            probabilities = namespace.take_along_axis(probabilities, order, axis=-1)
+        if self.top_k is not None:
+            probabilities[:, self.top_k:] = 0.0
+        if self.top_p is not None:
+            before = probabilities.cumsum(axis=-1) - probabilities  # the total of the more probable tokens
+            probabilities[before >= self.top_p * probabilities.sum(axis=-1, keepdims=True)] = 0.0
+        cumulative = probabilities.cumsum(axis=-1)
+        # The first token whose cumulative probability exceeds the threshold: it is never one of probability 0.
+        place = (cumulative > uniform[:, None] * cumulative[:, -1:]).argmax(axis=-1)
+        return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]
+
+    def _penalised(self, logits: Any, texts: Ids) -> Any:
         said = np.zeros(logits.shape, bool)
         np.put_along_axis(said, texts, True, axis=1)
-        said[:, list(never)] = False  # such as begin-of-sentence, which stands in every text
+        said[:, list(self.never)] = False  # such as begin-of-sentence, which stands in every text
         penalty, where = float(self.repetition_penalty), xp(logits).where
         penalised = where(logits > 0, logits / penalty, logits * penalty)
         return where(asarray_on(device_of(logits), said), penalised, logits)
-
-
-OFF = Controls()

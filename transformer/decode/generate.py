@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from minigrad import Tensor, nn, random
 from minigrad.arguments import whole_number
-from minigrad.device import asarray_on, device_of, to_numpy, xp
+from minigrad.device import to_numpy
 from minigrad.functional.embedding import integer_ids
 
 from transformer.decode.controls import Controls, Ids
-from transformer.decode.sampling import draw
 from transformer.decode.search import Hypothesis, Search, decoding, in_parts
 
 
-def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
-             top_k: int | None = None, top_p: float | None = None, beam_size: int = 1, alpha: float = 0.6,
-             end_id: int | None = None, never: Sequence[int] = (), memory: Tensor | None = None, **controls: Any
-             ) -> list[Hypothesis]:
+def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, beam_size: int = 1, alpha: float = 0.6,
+             memory: Tensor | None = None, **controls: Any) -> list[Hypothesis]:
     """Continue each prompt with the tokens that the model predicts.
 
     By default the most probable token follows at each step (greedy decoding). With a `temperature`, `top_k` or `top_p`,
@@ -33,13 +30,12 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         prompt: ids (B, T), or a list of B lists of any lengths. Prompts of one length form a batch: each is continued
             as it would be alone, without padding.
         max_new_tokens: the most tokens to add, `end_id` included.
-        temperature, top_k, top_p: as for `sampling.draw`. ``minigrad.manual_seed`` makes the draws reproducible; those
-            of the first prompts do not depend on how many follow. Repeat a prompt to get several samples of it.
         beam_size, alpha: as for `beam_search`; ``|Y|`` counts the new tokens.
-        end_id: the token that ends a text; None: each has `max_new_tokens`.
-        never: tokens that no continuation contains.
         memory: for a model with cross-attention, (B, S, D), a row for each prompt: ``model(ids, memory=…)``.
-        controls: the options of `Controls`, by name.
+        controls: the options of `Controls`, by name: `end_id`, which ends a text, `never`, `min_length`,
+            `repetition_penalty`, `no_repeat_ngram_size`, `temperature`, `top_k`, `top_p`. ``minigrad.manual_seed``
+            makes draws reproducible; those of the first prompts do not depend on how many follow. Repeat a prompt to
+            get several samples of it.
 
     Returns:
         For each prompt a hypothesis, whose `ids` are the new tokens.
@@ -51,21 +47,19 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature:
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    lengths, begin = _beginning(model, prompt, max_new_tokens, end_id, never, memory, sampling, controls, beam_size,
+    lengths, begin = _beginning("generate", model, prompt, max_new_tokens, memory, controls, beam_size,
                                 alpha if beam_size > 1 else 0.0)
-    return in_parts(lambda rows: [best for [best] in begin(rows).results()], lengths, equal=True)
+    return in_parts(model, lambda rows: [best for [best] in begin(rows).results()], lengths, equal=True)
 
 
-def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: float | None = None,
-           top_k: int | None = None, top_p: float | None = None, end_id: int | None = None, never: Sequence[int] = (),
-           memory: Tensor | None = None, **controls: Any) -> Iterator[int]:
+def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, memory: Tensor | None = None, **controls: Any
+           ) -> Iterator[int]:
     """The tokens that `generate` adds to one prompt, each as soon as it is known: ``for token in stream(…)``.
 
     Args:
         prompt: ids (T,).
         memory: for a model with cross-attention, (1, S, D).
-        model, max_new_tokens, temperature, top_k, top_p, end_id, never, controls: as for `generate`.
+        model, max_new_tokens, controls: as for `generate`.
 
     Returns:
         An iterator of ids, without `end_id`. Between tokens the caller's settings hold.
@@ -74,43 +68,32 @@ def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, temperature: f
         ValueError, TypeError: as `generate`, at once.
         IndexError, NotFinite: as `generate`, from the iterator.
     """
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    _, begin = _beginning(model, [prompt], max_new_tokens, end_id, never, memory, sampling, controls)
-    tokens = (int(token) for [[token]] in begin(np.arange(1)))
+    _, begin = _beginning("stream", model, [prompt], max_new_tokens, memory, controls)
+    search = begin(np.arange(1))
+    tokens = (int(token) for [[token]] in search)
     step = decoding(model)(lambda: next(tokens, None))
-    return (token for token in iter(step, None) if token != end_id)
+    return (token for token in iter(step, None) if token != search.controls.end_id)
 
 
-def _beginning(model: nn.Module, prompt: Any, max_new_tokens: int, end_id: int | None, never: Sequence[int],
-               memory: Tensor | None, sampling: Mapping[str, Any], controls: Mapping[str, Any], size: int = 1,
-               alpha: float = 0.0) -> tuple[Ids, Callable[[Ids], Search]]:
+def _beginning(caller: str, model: nn.Module, prompt: Any, max_new_tokens: int, memory: Tensor | None,
+               controls: Mapping[str, Any], size: int = 1, alpha: float = 0.0) -> tuple[Ids, Callable[[Ids], Search]]:
     """The lengths of the prompts, and what begins the `Search` that continues some of one length, by their numbers."""
-    prompts = [to_numpy(integer_ids(ids, "generate: prompts"))
-               for ids in (prompt.data if isinstance(prompt, Tensor) else prompt)]
+    steps, options = whole_number(max_new_tokens, "max_new_tokens", caller), Controls.of(caller, controls)
+    prompts = [to_numpy(integer_ids(ids, f"{caller}: prompts")) for ids in prompt]
     for number, ids in enumerate(prompts):
         if ids.ndim != 1 or not ids.size:
-            raise ValueError("generate: prompts must be ids (batch, length) or lists of ids, each with a token such as "
-                             f"begin-of-text; prompt {number} has shape {ids.shape}; a single prompt is [ids]")
+            raise ValueError(f"{caller}: prompts must be ids (batch, length) or lists of ids, each with a token such "
+                             f"as begin-of-text; prompt {number} has shape {ids.shape}; a single prompt is [ids]")
     if memory is not None and len(memory) != len(prompts):
-        raise ValueError(f"generate: the memory must have a row for each of the {len(prompts)} prompts, got shape "
+        raise ValueError(f"{caller}: the memory must have a row for each of the {len(prompts)} prompts, got shape "
                          f"{tuple(memory.shape)}")
-    steps, options = whole_number(max_new_tokens, "max_new_tokens", "generate"), Controls(**controls)
-    drawn = {name: value for name, value in sampling.items() if value is not None}
-    if drawn:
-        if size > 1:
-            raise ValueError("generate: beam search draws nothing at random; leave out beam_size, or temperature, "
-                             "top_k and top_p")
-        draw(np.zeros((1, 1)), np.zeros(1), **drawn)  # which checks the options, before a number is drawn
-        uniform = random.next_generator().random((len(prompts), steps))  # those of a row, whatever batch it is in
+    greedy = options.temperature is options.top_k is options.top_p is None
+    # Those of a row are the same, whatever batch it is in.
+    uniform = None if greedy else random.next_generator().random((len(prompts), steps))
 
     def begin(rows: Ids) -> Search:
-        def sample(scores: Any, texts: Ids, added: int) -> list[Any]:
-            tokens = draw(scores, asarray_on(device_of(scores), uniform[rows[texts], added]), **drawn)
-            return [tokens, scores[xp(scores).arange(len(tokens)), tokens]]
-
         return Search(model, model, np.stack([prompts[row] for row in rows]),
-                      {} if memory is None else {"memory": memory[rows]}, np.full(len(rows), steps),
-                      -1 if end_id is None else end_id, never, options, np.zeros((0, len(rows)), int), size, 1, alpha,
-                      sample if drawn else None)
+                      {} if memory is None else {"memory": memory[rows]}, np.full(len(rows), steps), options,
+                      np.zeros((0, len(rows)), int), size, 1, alpha, None if uniform is None else uniform[rows])
 
     return np.array([len(ids) for ids in prompts]), begin

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,17 +16,14 @@ from numpy.typing import NDArray
 import minigrad
 from minigrad import Tensor, nn, parallel
 from minigrad.arguments import number, whole_number
-from minigrad.device import on_device_of, to_numpy, xp
+from minigrad.device import asarray_on, device_of, on_device_of, to_numpy, xp
 
 from transformer.decode.cache import Cache
-from transformer.decode.controls import Controls, DecodingError, Ids
+from transformer.decode.controls import Controls, Ids
 from transformer.finite import first_not_finite, overflow, unwarned
 
 T = TypeVar("T")
 Beside = Mapping[str, Tensor | None]
-# (log-probabilities (B · K, V), numbers of the texts, tokens so far) -> the candidates for the next token, best first:
-# for each the tokens (B · K,) and then their log-probabilities; the array may be overwritten
-Choose = Callable[[Any, Ids, int], list[Any]]
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
 LEAST_ROWS = 8  # the fewest texts of a part of a batch that gets its own thread
@@ -64,18 +61,17 @@ class Search:
         ids: what each text begins with, (B, length).
         beside: tensors or None by name, with a row for each text.
         limits: the most tokens of each text's extension, end included, (B,).
-        end: the token that ends a hypothesis; −1: none does.
-        never: tokens that no hypothesis contains.
         controls: options of what may follow.
         prefix: the tokens that each text's extension begins with, (longest, B), −1 beyond the end of each.
         size: K, the most hypotheses of a text that are open at a time.
         num_best: the number of results of each text, at most `size`.
         alpha: see `score`.
-        choose: the candidates for the next tokens; None: the `size` most probable of each hypothesis.
+        uniform: numbers in [0, 1), (B, the most tokens), by which each next token is drawn; None: the `size` most
+            probable of each hypothesis follow, of equal ones the smaller id.
         found: the best hypotheses of each text so far: finished ones by score, then cut-off ones by theirs.
 
     Raises:
-        ValueError: `size`, `num_best` or `alpha` out of range; `DecodingError`: no text is so short.
+        ValueError: `size`, `num_best` or `alpha` out of range; a beam that draws; no text is so short.
     """
 
     model: nn.Module
@@ -83,24 +79,25 @@ class Search:
     ids: Ids
     beside: Beside
     limits: Ids
-    end: int
-    never: Sequence[int]
     controls: Controls
     prefix: Ids
     size: int = 1
     num_best: int = 1
     alpha: float = 0.0
-    choose: Choose | None = None
+    uniform: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if whole_number(self.num_best, "num_best", "decoding") > whole_number(self.size, "beam_size", "decoding"):
             raise ValueError(f"decoding: a beam of {self.size} cannot give the {self.num_best} best; raise beam_size, "
                              "or lower num_best")
+        if self.uniform is not None and self.size > 1:
+            raise ValueError("decoding: beam search draws nothing at random; leave out beam_size, or temperature, "
+                             "top_k and top_p")
         number(self.alpha, "alpha", "decoding", 0, MAX_ALPHA)
         fewest = np.maximum((self.prefix >= 0).sum(axis=0), self.controls.min_length)
         if (fewest > self.limits).any():
-            raise DecodingError(f"decoding: a prefix or min_length of {max(fewest)} tokens is more than the greatest "
-                                f"length, {max(self.limits)}")
+            raise ValueError(f"decoding: a prefix or min_length of {max(fewest)} tokens is more than the greatest "
+                             f"length, {max(self.limits)}")
         self.found: list[list[Hypothesis]] = [[] for _ in self.ids]
 
     def __iter__(self) -> Iterator[Ids]:
@@ -118,7 +115,7 @@ class Search:
             best, row = np.argsort(-totals, kind="stable")[:, :self.size], np.arange(batch)[:, None]
             totals, tokens, parents = totals[row, best], tokens.reshape(batch, -1)[row, best], best // choices
             ids = np.concatenate([ids[row, parents], tokens[:, :, None]], axis=2)
-            said, possible, ends = ids[:, :, self.ids.shape[1]:], totals > -math.inf, tokens == self.end
+            said, possible, ends = ids[:, :, self.ids.shape[1]:], totals > -math.inf, tokens == self.controls.end_id
             length, limits = said.shape[2], self.limits[texts]
             for place in np.argwhere(possible & (ends | (limits == length)[:, None])).tolist():
                 ended, total, text = bool(ends[*place]), float(totals[*place]), texts[place[0]]
@@ -132,8 +129,8 @@ class Search:
             if broken or not all(self.found[text] for text in texts[~possible.any(axis=1)]):
                 if broken or first_not_finite(dict(self.model.named_parameters())):
                     raise overflow(self.model, "probabilities")
-                raise DecodingError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, "
-                                    "or allow more tokens")
+                raise ValueError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, or "
+                                 "allow more tokens")
             totals[ends] = -math.inf
             # The log-probability of an open hypothesis can only fall, but the divisor grows with the length. Since
             # the former is negative, its score at the greatest length is the upper bound of what it may become.
@@ -147,10 +144,9 @@ class Search:
             yield tokens
 
     def results(self) -> list[list[Hypothesis]]:
-        """The `num_best` hypotheses of each text."""
-        with decoding(self.model):
-            for _ in self:
-                pass
+        """The `num_best` hypotheses of each text; under `decoding`."""
+        for _ in self:
+            pass
         return self.found
 
     def _logits(self, ids: Ids, beside: Beside, cache: Cache | None) -> tuple[Any, Cache | None]:
@@ -161,7 +157,7 @@ class Search:
         try:
             if cache is not None:
                 logits = self.forward(ids, **beside, cache=cache).data[:, -1]
-                if cache.holds(length, bool(beside)):
+                if cache.holds(bool(beside)):
                     return logits, cache
         except TypeError as error:
             if "unexpected keyword argument 'cache'" not in str(error):
@@ -173,23 +169,16 @@ class Search:
         *shape, length = ids.shape
         added = length - self.ids.shape[1]
         forced = self.prefix[added, texts].repeat(shape[1]) if added < len(self.prefix) else None
-        scores = self.controls.log_probabilities(logits, ids.reshape(-1, length), added, self.end, self.never, forced)
-        if self.end >= scores.shape[1]:
-            raise IndexError(f"decoding: the token {self.end} that ends a text is outside the vocabulary of "
-                             f"{scores.shape[1]}")
-        # One array, so that a step synchronises once: float64, which holds every id exactly.
-        candidates = xp(scores).stack((self.choose or self._most_probable)(scores, texts, added))
-        tokens, gained = to_numpy(candidates).reshape(-1, 2, *shape).transpose(1, 2, 3, 0)
-        return tokens.astype(np.int64), gained
-
-    def _most_probable(self, scores: Any, texts: Ids, added: int) -> list[Any]:
-        """The `size` most probable; of equal ones the smaller id. One argmax for each is faster than a partition."""
+        scores = self.controls.log_probabilities(logits, ids.reshape(-1, length), added, forced)
         places, found = xp(scores).arange(len(scores)), []
-        for _ in range(min(self.size, scores.shape[1])):
-            tokens = scores.argmax(axis=-1)
+        for _ in range(min(self.size, scores.shape[1])):  # one argmax for each is faster than a partition
+            tokens = (scores.argmax(axis=-1) if self.uniform is None else
+                      self.controls.draw(scores, asarray_on(device_of(scores), self.uniform[texts, added])))
             found += [tokens, scores[places, tokens]]
             scores[places, tokens] = -math.inf
-        return found
+        # One array, so that a step synchronises once: float64, which holds every id exactly.
+        tokens, gained = to_numpy(xp(scores).stack(found)).reshape(-1, 2, *shape).transpose(1, 2, 3, 0)
+        return tokens.astype(np.int64), gained
 
     def score(self, log_probability: Any, length: Any) -> Any:
         """``log P / ((5 + length) / 6)^α``, Wu et al. 2016, equation 14; the end counts as a token."""
@@ -212,10 +201,11 @@ def remaining(stay: NDArray[np.bool_]) -> Ids:
     return order
 
 
-def in_parts(decode: Callable[[Ids], list[T]], lengths: Ids, equal: bool) -> list[T]:
+def in_parts(model: nn.Module, decode: Callable[[Ids], list[T]], lengths: Ids, equal: bool) -> list[T]:
     """The results of `decode`, called with the numbers of texts of like length; in `minigrad.parallel.threads` at once.
 
     Args:
+        model: that which decodes, see `decoding`.
         decode: the numbers of some texts → their results.
         lengths: of all texts.
         equal: whether those that are decoded together must have the same length.
@@ -224,7 +214,7 @@ def in_parts(decode: Callable[[Ids], list[T]], lengths: Ids, equal: bool) -> lis
     groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if equal else [order]
     parts = [part for rows in groups for part in parallel.shares(
         rows.tolist(), lengths[rows].tolist(), max(1, min(parallel.thread_count(), len(rows) // LEAST_ROWS)))]
-    found = chain(*parallel.run([partial(decode, np.array(rows)) for rows in parts]))
+    found = chain(*parallel.run([partial(decoding(model)(decode), np.array(rows)) for rows in parts]))
     results = dict(zip(chain(*parts), found, strict=True))
     return [results[row] for row in range(len(results))]
 
@@ -235,7 +225,6 @@ def decoding(model: nn.Module) -> Iterator[None]:
 
     NumPy gives no warning of overflow: `Search` finds what comes of it.
     """
-    first = next(model.parameters(), None)
-    device = nullcontext() if first is None else on_device_of(first.data)
-    with nn.evaluating(), minigrad.no_grad(), device, unwarned():
+    first = next((parameter.data for parameter in model.parameters()), 0)  # a number is of the host
+    with nn.evaluating(), minigrad.no_grad(), on_device_of(first), unwarned():
         yield

@@ -74,8 +74,8 @@ class Calls(Mapping[str, AttentionTrace]):
             ValueError: `tap` is unknown or did not occur there, or `direction` has another shape.
         """
         traced, taps = self[name], (tap,) if isinstance(tap, str) else tap
-        moved = direction if isinstance(direction, Tensor) else Tensor(direction, device=traced.context.device)
-        moved = moved.reshape(traced._tensor(taps[0]).shape)  # that of the computation
+        # In the shape of the computation.
+        moved = Tensor(direction, device=traced.context.device).reshape(traced._tensor(taps[0]).shape)
 
         def loss_at(distance: float) -> float:
             mover = Mover(self.model, name, len(self.calls(name)), list(map(traced.taken, taps)), moved * distance)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +25,7 @@ from transformer.explore.traced import AttentionTrace
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, repr=False)
-class Tokens:
+class Tokens(NamedTuple):
     """The tokens that rows and columns are named by: a list for each batch item, all of one length.
 
     Attributes:

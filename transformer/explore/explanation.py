@@ -69,9 +69,9 @@ class Explanation:
             queries, keys = ([str(position) for position in range(n)] for n in attention.scores.shape[-2:])
             return queries, keys
         of_queries, of_keys = sides(attention)
-        tokens = {"source": self.tokens.source[item], "target": self.tokens.target[item]}
-        return (row_names(tokens["target"], self.tokens.following[item]) if of_queries == "target" else
-                names(tokens["source"])), names(tokens[of_keys])
+        source, target, following = (side[item] for side in self.tokens)
+        rows = row_names(target, following) if of_queries == "target" else names(source)
+        return rows, names(target if of_keys == "target" else source)
 
     def checks(self, name: str) -> dict[str, list[Check]]:
         """Finite differences of each tensor of an attention (`measure`); empty if the loss cannot be computed again.

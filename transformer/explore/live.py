@@ -63,7 +63,8 @@ def why_not_live(translator: Translator, model: Transformer, source: Any, labels
     found, right = (_loss_and_gradients(of, source, labels) for of in (model, anew))
     if not all(a is not None and np.allclose(a, b, rtol=1e-9, atol=1e-9 * abs(b).max())
                for a, b in zip(found, right, strict=True)):
-        return "it does not compute what its configuration says"
+        return ("it does not compute what its configuration says (one in float16 has rounded positions: load its "
+                "weights into one in float32)")
     return None
 
 

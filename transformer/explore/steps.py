@@ -7,6 +7,7 @@ docs/backprop_through_attention.md.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +107,7 @@ def steps_of(attention: AttentionTrace) -> dict[str, Step]:
                 text = text.replace(f" + b_{letter}", "")
         if own:
             text = text.replace("M ", "X ").replace("Mᵀ", "Xᵀ")
-        if not attention.usual_scale:
+        if not math.isclose(attention.scale, 1 / math.sqrt(max(1, attention.queries.shape[-1])), rel_tol=1e-12):
             text = text.replace("/√d_k", f" · {attention.scale:.6g}")
         if "biased" in attention._recorded:
             text = text.replace("S̄ = S", "S̄ = S + B")

@@ -72,6 +72,8 @@ class AttentionTrace:
         self._recorded = seen  # by name, constants of the steps too; the recorder may add to it
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("mask", "dropped"):
+            return self._mask(name)
         if name not in TAPS:
             raise AttributeError(f"an AttentionTrace has no {name!r}")
         return self.value(name) if name in self else None
@@ -131,11 +133,6 @@ class AttentionTrace:
         return returned is not None and returned.grad is not None
 
     @property
-    def batch_size(self) -> int:
-        """The number of batch items, B."""
-        return self._shape("context")[0]
-
-    @property
     def num_heads(self) -> int:
         """The number of heads, H."""
         return self._shape("context")[1]
@@ -154,21 +151,6 @@ class AttentionTrace:
     def scale(self) -> float:
         """What scores are multiplied by, usually 1/√d_k."""
         return float(self._recorded["scale"])
-
-    @property
-    def usual_scale(self) -> bool:
-        """Whether the scale is 1/√d_k."""
-        return math.isclose(self.scale, 1 / math.sqrt(max(1, self._shape("queries")[-1])), rel_tol=1e-12)
-
-    @property
-    def mask(self) -> Array | None:
-        """True where a query may attend to a key."""
-        return self._mask("mask")
-
-    @property
-    def dropped(self) -> Array | None:
-        """True where dropout kept a weight."""
-        return self._mask("dropped")
 
     # ------------------------------------------------------------------ tensors
 
@@ -204,7 +186,7 @@ class AttentionTrace:
         Raises:
             IndexError: there is no such item or head.
         """
-        for what, index, count in (("batch item", item, self.batch_size), ("head", head, self.num_heads)):
+        for what, index, count in (("batch item", item, len(self.context)), ("head", head, self.num_heads)):
             if not 0 <= index < count:
                 raise IndexError(f"there is no {what} {index + 1} in {self.name}: it has {count}")
         return HeadTrace(self, item, head)

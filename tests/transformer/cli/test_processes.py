@@ -34,18 +34,15 @@ def test_on_a_terminal_there_is_a_prompt_and_an_answer_to_each_line(run):
 
 
 @posix
-@pytest.mark.parametrize(("command", "given", "read"), [
-    ("translate --batch-size 1", b"one\n", "一\n".encode()), ("explain one --html -", b"", b"<")])
-def test_a_reader_that_stops_reading_is_no_error(command, given, read, run, monkeypatch):
-    """And a page is not reported as written. Without buffers of Python, a stream takes a part of a text."""
+def test_a_reader_that_stops_reading_is_no_error(run, monkeypatch):
+    """Without buffers of Python, a stream takes a part of a text."""
     monkeypatch.setenv("PYTHONUNBUFFERED", "1")
-    name, *options = command.split()
-    with start(name, run, *options) as process:
-        process.stdin.write(given)
+    with start("translate", run, "--batch-size", "1") as process:
+        process.stdin.write(b"one\n")
         process.stdin.flush()
-        assert process.stdout.read(len(read)) == read
+        assert process.stdout.readline() == "一\n".encode()
         process.stdout.close()
-        process.stdin.write(given * 3)
+        process.stdin.write(b"one\n" * 3)
         process.stdin.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=60) == 1

@@ -60,7 +60,6 @@ REFUSED = {
         ("--output nowhere/output.tsv", "--output"),
     ],
     "explain": [
-        ("one --html - --text", "would both write to the standard output"),
         ("one --html nowhere/page.html", "there is no folder nowhere"),
         ("'  ' 一 --text", "source 1 is empty"),
         ("'one one one one one one one one' --text", "a sequence of 9 tokens is longer"),

@@ -181,7 +181,7 @@ class Formulas:
     def __init__(self, attention):
         self.attention = attention
         self.of = [[self.names(item, head) for head in range(attention.num_heads)]
-                   for item in range(attention.batch_size)]
+                   for item in range(len(attention.context))]
 
     def names(self, item, number):
         a, head = self.attention, self.attention.head(item, number)
