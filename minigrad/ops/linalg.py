@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.engine.operands import sum_to
+from minigrad.device.sums import sum_to
 from minigrad.engine.primitive import primitive
 from minigrad.ops.shape import rows
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from minigrad import device as devices
-from minigrad.arguments import numeric_dtype, public, whole_number
+from minigrad.arguments import numeric_dtype, whole_number
 from minigrad.device import is_array, plain, xp
-from minigrad.device.sums import sum_over
+from minigrad.device.sums import sum_over, sum_to
 from minigrad.engine.node import TensorBase
-from minigrad.engine.operands import as_operand, numeric, sum_to
-from minigrad.engine.primitive import primitive
+from minigrad.engine.operands import as_operand, numeric
+from minigrad.engine.primitive import primitive, public
 
 
 @primitive

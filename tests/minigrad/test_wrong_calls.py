@@ -10,7 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, func, gradcheck, gradgradcheck, nn, optim
 from minigrad import functional as F
-from minigrad.arguments import public
+from minigrad.engine.primitive import public
 
 from tests.minigrad.nn.model import Block, Model
 
