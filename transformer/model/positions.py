@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from minigrad import Tensor, nn
@@ -19,14 +17,9 @@ def sinusoid(length: int, d_model: int, layout: str = "interleaved", first_posit
         first_position: the position p of the first row.
     """
     pairs = d_model // 2
-    positions = np.arange(first_position, first_position + length, dtype=np.float64)[:, None]
-    if layout == "interleaved":
-        frequencies = 10000.0 ** (-np.arange(pairs) / pairs)
-        angles = positions * frequencies
-        return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, d_model)
-    frequencies = np.exp(np.arange(pairs) * (-math.log(10000.0) / max(1, pairs - 1)))
-    angles = positions * frequencies
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+    last, axis = (pairs, -1) if layout == "interleaved" else (max(1, pairs - 1), 1)
+    angles = np.arange(first_position, first_position + length)[:, None] * 10000.0 ** (-np.arange(pairs) / last)
+    return np.stack([np.sin(angles), np.cos(angles)], axis).reshape(length, d_model)
 
 
 class Positions(nn.Module):
