@@ -46,7 +46,7 @@ from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, refuse_arguments
 from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
 from minigrad.engine.operands import NUMERIC, as_operand, as_static, check_devices, promote
-from minigrad.engine.rules import FACTS, RESERVED, Body, F, Function, parameter_names
+from minigrad.engine.rules import FACTS, RESERVED, Body, F, Function, Plan, parameter_names
 from minigrad.engine.watch import NOTHING, around, watched
 
 __all__ = ["Primitive", "Saved", "primitive", "public"]
@@ -192,6 +192,14 @@ class Primitive(Body, functools.partial[Any]):
             x = values[self.positions[0]]
             faster = self.bodies.get(type(x).__module__)
             body = faster if faster and x.dtype.char in "fd" else self
+        needing, parents, plan = [], [], None
+        if self._differentiable and recording.get():
+            for position, argument in enumerate(args):
+                if isinstance(argument, TensorBase) and argument._requires_grad:
+                    needing.append(position)
+                    parents.append(argument._node or argument)
+        if parents:  # a TypeError if one of them has no rule
+            plan = body.plans.get(tuple(needing)) or body.plan(tuple(needing))
         try:
             out = body.forward(*values)
         except CAUGHT as error:
@@ -202,8 +210,8 @@ class Primitive(Body, functools.partial[Any]):
             if value is out:
                 shares = True
         tensor = wrap(out, None, shared_version(out, args) if shares else None)
-        if self._differentiable and recording.get():
-            self._record(tensor, args, values, body, saved)
+        if plan:
+            self._record(tensor, plan, parents, args, values, saved)
         return tensor
 
     def run_within(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
@@ -235,16 +243,9 @@ class Primitive(Body, functools.partial[Any]):
         out = self.composition(*given)  # type: ignore[misc]
         return out[0] if isinstance(out, tuple) else out
 
-    def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
-        """Give `tensor` a node if an argument needs a gradient."""
-        needing, parents = [], []
-        for position, source in enumerate(args):
-            if isinstance(source, TensorBase) and source._requires_grad:
-                needing.append(position)
-                parents.append(source._node or source)
-        if not parents:
-            return
-        plan = body.plans.get(tuple(needing)) or body.plan(tuple(needing))
+    def _record(self, tensor: Any, plan: Plan, parents: Sequence[Any], args: tuple[Any, ...], values: Sequence[Any],
+                saved: Any) -> None:
+        """Give `tensor` a node, which keeps what `plan` says."""
         kept, versions = [], []
         for kind, position in plan.keep:
             if kind == "value":
