@@ -13,7 +13,7 @@ from typing import Any
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
 from minigrad.device import is_array, is_host, on_device_of, xp
-from minigrad.functional.attention import join_heads, split_heads
+from minigrad.functional.attention import split_heads
 from minigrad.nn import init
 
 PROJECTIONS = ("query", "key", "value", "output")
@@ -93,19 +93,11 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
 
         def made() -> list[Any]:  # (B, H, S, D/H)
-            projected = self.key(tap("key_input", key)), self.value(tap("value_input", value))
-            return [split_heads(x.data, self.num_heads) for x in projected]
+            return [split_heads(x.data, self.num_heads)
+                    for x in (self.key(tap("key_input", key)), self.value(tap("value_input", value)))]
 
         queries = split_heads(self.query(tap("query_input", query)).data, self.num_heads)
         return tap("output", self.output(cache.attend(queries, made, mask, dropout_p=dropout)))
-
-    def split_heads(self, x: Tensor) -> Tensor:
-        """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""
-        return split_heads(x, self.num_heads)
-
-    def join_heads(self, x: Tensor) -> Tensor:
-        """The inverse of `split_heads`: (B, H, T, D/H) → (B, T, D)."""
-        return join_heads(x)
 
     def extra_repr(self) -> str:
         """Heads and dropout."""
@@ -151,8 +143,8 @@ def target_mask(ids: Any, pad_id: int = 0, past: int = 0) -> Any:
     None for a single such token without padding.
     """
     real, queries = source_mask(ids, pad_id), ids.shape[1] - past
-    causal = causal_mask(queries, ids.shape[1], ids) if queries > 1 else None
-    if causal is None or real is None:
-        return real if causal is None else causal
+    if queries < 2:
+        return real
+    causal = causal_mask(queries, ids.shape[1], ids)
     with on_device_of(ids):
-        return causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)
+        return causal if real is None else causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)

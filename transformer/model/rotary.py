@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, xp
-from minigrad.engine.node import TensorBase
+from minigrad.device import asarray_on, xp
 from minigrad.engine.primitive import primitive
 
 LAYOUTS = ("halves", "interleaved")
@@ -86,7 +85,6 @@ class RotaryPositions:
         count = features // 2
         places = np.arange(position, position + x.shape[-2])[:, None]
         angles = places * float(self.base) ** (-np.arange(count) / count)  # (T, n)
-        raw = x._data if isinstance(x, TensorBase) else x
-        dtype = np.float64 if raw.dtype == np.float64 else np.float32  # of float16 too, which is rounded once
-        cos, sin = (asarray_on(device_of(raw), table.astype(dtype)) for table in (np.cos(angles), np.sin(angles)))
+        dtype = np.promote_types(x.dtype, np.float32)  # of float16 too, which is rounded once
+        cos, sin = (asarray_on(x.device, table, dtype) for table in (np.cos(angles), np.sin(angles)))
         return rotation(x, cos, sin, self.layout)
