@@ -24,7 +24,6 @@ Work = tuple[Sequence[Any], Options, list[Array]]  # constants, the state, which
 BLOCK = 1 << 16  # elements, for Adam 1.25 MiB in float32; with smaller ones threads wait for the interpreter's lock
 WORTH_A_THREAD = 1 << 20  # elements, which Adam takes 2 ms for; to wake a thread up and to wait for it takes 0.1 ms
 BELOW_1 = math.nextafter(1, 0)
-FLOAT16, FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
 class Optimizer:
@@ -150,7 +149,7 @@ class Optimizer:
         float16 computes in float32, since squares of gradients below 2e-4 would vanish.
         """
         value, state, found = p.data, self.state[p], []
-        dtype = FLOAT32 if value.dtype == FLOAT16 else value.dtype
+        dtype = np.promote_types(value.dtype, np.float32)
         for name in ("gradient", *names):
             array = p.grad.data if name == "gradient" else state.get(name)
             if array is None:
