@@ -49,7 +49,7 @@ class LanguageModel(nn.Module):
         self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
         self.cross_attention = cross_attention
         self.table = token_table(vocab_size, d_model)
-        self.positions = None if added is None else added(max_length, d_model)
+        self.positions = added and added(max_length, d_model)
         self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
         self.dropout = nn.Dropout(dropout)
         config = LayerConfig(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,

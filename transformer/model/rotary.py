@@ -20,7 +20,10 @@ LAYOUTS = ("halves", "interleaved")
 @primitive(floating=True, fresh=True)
 def rotation(x, cos, sin, layout):
     """Each pair of features turned: (…, T, d), with the cosines and sines of its angles, (…, T, n) each, n ≤ d/2."""
-    first, second = pairs(layout, cos.shape[-1])
+    n = cos.shape[-1]
+    first, second = slice(0, n), slice(n, 2 * n)
+    if layout == "interleaved":
+        first, second = slice(0, 2 * n, 2), slice(1, 2 * n, 2)
     out = xp(x).copy(x)  # beyond the n pairs as it is
     out[..., first] = x[..., first] * cos - x[..., second] * sin
     out[..., second] = x[..., first] * sin + x[..., second] * cos
@@ -29,13 +32,6 @@ def rotation(x, cos, sin, layout):
 
 # forward: y = R x with R orthogonal   so here: dx = Rᵀ dy, the rotation back
 rotation.gradient(x=lambda g, cos, sin, layout: rotation(g, cos, -sin, layout))
-
-
-def pairs(layout: str, count: int) -> tuple[slice, slice]:
-    """Where the first and where the second features of the pairs stand."""
-    if layout == "halves":
-        return slice(0, count), slice(count, 2 * count)
-    return slice(0, 2 * count, 2), slice(1, 2 * count, 2)
 
 
 @dataclass(frozen=True)
