@@ -97,12 +97,15 @@ class Optimizer:
     # ------------------------------------------------------------------ what a subclass gives
 
     def state_names(self, options: Options) -> tuple[str, ...]:
-        """The arrays to keep for each parameter of a group; they start as zeros."""
-        raise NotImplementedError
+        """The arrays to keep for each parameter of a group, which start as zeros; by default there are none."""
+        return ()
 
     def constants(self, step: int, options: Options) -> Sequence[float]:
-        """The numbers in update number `step` = 1, 2, … of a parameter, which `update` multiplies and adds."""
-        raise NotImplementedError
+        """The numbers in update number `step` = 1, 2, … of a parameter, which `update` multiplies and adds.
+
+        If it is not overridden, they are the options, in the order of the defaults.
+        """
+        return [options[name] for name in self.defaults]
 
     def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
         """Change p and the state in place, all of the shape of g, which is only read. Threads call it together.

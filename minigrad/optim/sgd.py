@@ -30,10 +30,6 @@ class SGD(Optimizer):
         """The momentum buffer b, if there is momentum."""
         return ("momentum_buffer",) if options["momentum"] else ()
 
-    def constants(self, step: int, options: Options) -> Sequence[float]:
-        """lr, μ and λ."""
-        return options["lr"], options["momentum"], options["weight_decay"]
-
     def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
         """The formulas above."""
         lr, momentum, weight_decay = constants
