@@ -64,10 +64,11 @@ def narrowed(x: Any, dtype: Any) -> Any:
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """The axes as distinct non-negative ints; NumPy's errors for one that does not exist, or is named twice.
 
-    A number has axis 0, as in NumPy, of which nothing is left.
+    None stands for all. For a number, 0 and -1 do, too, as in NumPy.
     """
-    axes = normalize_axis_tuple(range(ndim) if axis is None else axis, ndim or 1)
-    return axes if ndim else ()
+    if axis is None or (ndim == 0 and axis in (0, -1)):
+        return tuple(range(ndim))
+    return normalize_axis_tuple(axis, ndim)
 
 
 def terms_in_a_row(x: Any, axis: Axis) -> int:
