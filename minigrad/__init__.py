@@ -32,20 +32,21 @@ if TYPE_CHECKING:
     from minigrad import checkpoint, func, inspect, nn, optim  # noqa: F401 - loaded on demand, see below
     from minigrad.inspect import detect_anomaly as detect_anomaly
     from minigrad.inspect import profile as profile
+    from minigrad.precision import GradScaler as GradScaler
     from minigrad.precision import autocast as autocast
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "DeviceError", "GradcheckError", "Saved", "Tensor", "arange", "autocast", "enable_grad", "eye", "from_dlpack",
-    "from_numpy", "full", "full_like", "functional", "fused", "grad", "gradcheck", "gradgradcheck", "is_grad_enabled",
-    "linspace", "manual_seed", "no_grad", "ones", "ones_like", "primitive", "random", "tap", "tapping", "zeros",
-    "zeros_like",
+    "DeviceError", "GradScaler", "GradcheckError", "Saved", "Tensor", "arange", "autocast", "enable_grad", "eye",
+    "from_dlpack", "from_numpy", "full", "full_like", "functional", "fused", "grad", "gradcheck", "gradgradcheck",
+    "is_grad_enabled", "linspace", "manual_seed", "no_grad", "ones", "ones_like", "primitive", "random", "tap",
+    "tapping", "zeros", "zeros_like",
 ]
 
 # Loaded by the first `minigrad.nn`, so that `import minigrad` stays quick.
 _ON_DEMAND = frozenset({"checkpoint", "func", "inspect", "kernels", "nn", "optim", "parallel", "precision"})
-_PLACES = {"autocast": "precision", "detect_anomaly": "inspect", "profile": "inspect"}
+_PLACES = {"GradScaler": "precision", "autocast": "precision", "detect_anomaly": "inspect", "profile": "inspect"}
 
 # The host bodies work on the others from outside. Everything else runs without them.
 if find_spec("minigrad.kernels") is not None:

@@ -1,7 +1,4 @@
-"""Arguments of the functions that people call: numbers and axes, checked, and errors that name the function.
-
-`public` decorates the functions that are made of several operations; `minigrad.engine.primitive` does the same for one.
-"""
+"""Arguments of the functions that people call: numbers and dtypes, checked and converted."""
 
 from __future__ import annotations
 
@@ -10,20 +7,20 @@ import math
 import numbers
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from minigrad.device import asarray_on, is_array, plain, to_numpy
 from minigrad.device.local import recording
-from minigrad.engine.errors import CAUGHT, explain, shown
+from minigrad.engine.errors import shown
 from minigrad.engine.node import Array, TensorBase
 from minigrad.engine.operands import NUMERIC, numeric
+from minigrad.engine.primitive import public
+from minigrad.engine.rules import F
 from minigrad.engine.watch import around
 
 LARGEST = sys.float_info.max  # the largest finite number
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def whole_number(value: Any, name: str, operation: str, least: int | None = 1) -> int:
@@ -51,15 +48,6 @@ def number(value: Any, name: str, operation: str, least: float = -math.inf, most
         bound = "a number" if value != value else f"at most {most}" if value > most else f"at least {least}"
         raise ValueError(f"{operation}: {name} must be {bound}, got {shown(value)}")
     return value
-
-
-def check_probability(p: Any, operation: str) -> float:
-    """p as a Python number; ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
-    if type(p) is not float:
-        p = number(p, "the probability of dropping", operation)
-    if not 0 <= p < 1:
-        raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
-    return p
 
 
 def numeric_dtype(dtype: Any, operation: str) -> np.dtype[Any]:
@@ -94,25 +82,6 @@ def listed(data: Any, operation: str, inside: bool = False) -> Any:
     if isinstance(data, (list, tuple)):
         return [listed(part, operation, True) for part in data]
     return plain(data, operation) if isinstance(data, np.ndarray) else data
-
-
-def public(function: F) -> F:
-    """Let the errors of a function name it, and make it an operation of its module.
-
-    What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
-    operation's, and with what it was given. What names it already stays as it is.
-    """
-    name = function.__qualname__.rpartition(".")[2]
-
-    @functools.wraps(function)
-    def call(*args: Any, **keywords: Any) -> Any:
-        try:
-            return function(*args, **keywords)
-        except CAUGHT as error:
-            explain(error, (*args, *keywords.values()), name)
-
-    call.precision = None  # type: ignore[attr-defined]  # by which `minigrad.ops` knows an operation
-    return call  # type: ignore[return-value]
 
 
 def public_in_precision(precision: str) -> Callable[[F], F]:

@@ -102,7 +102,7 @@ def autocast() -> Setting[Any]:
 
     It is a context manager and a decorator, local to the thread or task, as `minigrad.fused` is.
 
-    Gradients below 6e-8 vanish in float16: scale the loss by a `minigrad.optim.GradScaler`. There is no bfloat16: NumPy
+    Gradients below 6e-8 vanish in float16: scale the loss by a `minigrad.GradScaler`. There is no bfloat16: NumPy
     lacks it, and CuPy cannot multiply it in batches.
 
     Source: Micikevicius et al., "Mixed precision training", 2018 (arXiv:1710.03740), section 3.

@@ -31,6 +31,7 @@ from matplotlib.figure import Figure
 import minigrad as mg
 from minigrad import Tensor, nn, no_grad, optim
 from minigrad import functional as F
+from minigrad.functional.attention import split_heads
 
 from transformer import trace
 from transformer.model import MultiHeadAttention
@@ -48,7 +49,7 @@ W_Q, W_K, W_V, W_O = (linear.weight.numpy().T for linear in
                       (attention.query, attention.key, attention.value, attention.output))  # (out, in) → (in, out)
 columns = [slice(0, 3), slice(3, 6)]  # of head 1, of head 2
 
-split = attention.split_heads(Tensor((X @ W_Q)[None]))  # (1, T, D) → (1, H, T, D/H)
+split = split_heads(Tensor((X @ W_Q)[None]), H)  # (1, T, D) → (1, H, T, D/H)
 print("queries", (X @ W_Q).shape, "split into", split.shape)
 for h in range(H):
     own = X @ W_Q[:, columns[h]]

@@ -1,4 +1,4 @@
-"""Sums that keep their digits.
+"""Sums that keep their digits, and those that are the transpose of broadcasting.
 
 NumPy adds in pairs along the axis that its inner loop runs over, the one with the smallest stride. Along any other it
 adds one term after the other to a total in the dtype of the terms: of float32 that has lost a digit after some 10⁴
@@ -12,14 +12,17 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+Axis = int | tuple[int, ...] | None
 
 LONG = 2048  # terms one after the other, above which a sum is taken in float64
 BLOCK = 256  # terms of a sum by the BLAS, which has several totals
 
 
-def sum_over(x: Any, axis: Any = None, keepdims: bool = False, method: str = "sum") -> Any:
+def sum_over(x: Any, axis: Axis = None, keepdims: bool = False, method: str = "sum") -> Any:
     """``x.sum(axis, keepdims=keepdims)`` of an array on any device, or a tensor, in its dtype; or another `method`."""
-    axis, add = axis if x.ndim else None, getattr(x, method)  # CuPy knows no axis of a number
+    axis, add = axis if x.ndim else normalize_axes(axis, 0) or None, getattr(x, method)  # CuPy knows none of a number
     kind = x.dtype.char if type(x) is np.ndarray else ""
     if kind == "e" or (kind == "f" and x.size > LONG and terms_in_a_row(x, axis) > LONG):
         return add(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
@@ -58,9 +61,19 @@ def narrowed(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def terms_in_a_row(x: Any, axis: Any) -> int:
+def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
+    """The axes as distinct non-negative ints; NumPy's errors for one that does not exist, or is named twice.
+
+    None stands for all. For a number, 0 and -1 do, too, as in NumPy.
+    """
+    if axis is None or (ndim == 0 and axis in (0, -1)):
+        return tuple(range(ndim))
+    return normalize_axis_tuple(axis, ndim)
+
+
+def terms_in_a_row(x: Any, axis: Axis) -> int:
     """How many terms of the sum of x over `axis` NumPy may add one after the other."""
-    axes = {a % x.ndim for a in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))}
+    axes = normalize_axes(axis, x.ndim)
     terms = math.prod([x.shape[a] for a in axes])
     if x.flags.c_contiguous:  # the last axes are those that are added in pairs
         for a in reversed(range(x.ndim)):
@@ -68,3 +81,17 @@ def terms_in_a_row(x: Any, axis: Any) -> int:
                 break
             terms //= x.shape[a]
     return terms
+
+
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` can be broadcast to the shape `target`."""
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1], strict=False))
+
+
+def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
+    """Sum `gradient` over the axes along which `shape` was broadcast to its own: the transpose of broadcasting."""
+    extra = gradient.ndim - len(shape)
+    axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
+    if axes:
+        gradient = sum_over(gradient, axes)
+    return gradient if gradient.shape == shape else gradient.reshape(shape)

@@ -1,6 +1,6 @@
 """The engine: records operations, and sends gradients back through them.
 
-    primitive.py  an operation: how it is defined, called and recorded
+    primitive.py  an operation, or a function of several: how it is defined, called and recorded
     rules.py      its gradient rules: what each asks for, and how it is called
     operands.py   conversion, dtypes and devices of what it is given
     node.py       what a recorded operation leaves behind

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import is_array, on_device_of, xp
+from minigrad.device.sums import broadcasts_to, sum_to
 from minigrad.engine.node import FREED, Array, Node, TensorBase, gradient_target, in_dtype, next_number, wrap
-from minigrad.engine.operands import broadcasts_to, sum_to
 from minigrad.engine.primitive import only_definitions
 from minigrad.engine.watch import NOTHING, around, put_around, span, watched
 

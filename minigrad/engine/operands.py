@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 
 from minigrad.device import asarray_on, device_of, is_array, plain, to_device
-from minigrad.device.sums import sum_over
 from minigrad.engine.node import Array, TensorBase
 
 NUMERIC = frozenset("biuf")  # the kinds of dtypes that tensors have
 REMEDY = "move one with .to(device), an array with Tensor(array, device=device)"
-PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
-STATIC = PLAIN | {str, slice, type(Ellipsis)}
-HOST = STATIC | {np.ndarray}
 
 
 def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
@@ -36,14 +32,6 @@ def as_operand(value: Any, args: Sequence[Any], operation: str) -> Any:
         raise TypeError(f"{operation}: cannot use a {type(value).__name__} as an operand; give a Tensor, an array or a "
                         "number")
     return numeric(value, operation)
-
-
-def is_plain(static: Any, kind: Any) -> bool:
-    """Whether an argument without a gradient rule needs no conversion beside arrays of this `kind`."""
-    kinds = HOST if kind is np.ndarray else {*STATIC, kind}
-    if type(static) is tuple:
-        return kinds.issuperset(map(type, static))
-    return type(static) in kinds and (type(static) is not kind or static.dtype.kind in NUMERIC)
 
 
 def as_static(value: Any, args: Sequence[Any], operation: str) -> Any:
@@ -89,17 +77,3 @@ def promote(values: list[Any], positions: Iterable[int], floating: bool, broadca
         for position, dtype in dtypes.items():
             if dtype != target and (dtype.kind != "f" or not broadcasts):
                 values[position] = asarray_on(device_of(values[position]), values[position], target)
-
-
-def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
-    """Whether an array of `shape` can be broadcast to the shape `target`."""
-    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape[::-1], target[::-1], strict=False))
-
-
-def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
-    """Sum `gradient` over the axes along which `shape` was broadcast to its own: the transpose of broadcasting."""
-    extra = gradient.ndim - len(shape)
-    axes = (*range(extra), *(extra + i for i, n in enumerate(shape) if n == 1 and gradient.shape[extra + i] != 1))
-    if axes:
-        gradient = sum_over(gradient, axes)
-    return gradient if gradient.shape == shape else gradient.reshape(shape)

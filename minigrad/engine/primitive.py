@@ -45,11 +45,15 @@ from minigrad.device import is_array, on_device_of
 from minigrad.device.local import Setting, Switch, recording
 from minigrad.engine.errors import CAUGHT, explain, refuse_arguments
 from minigrad.engine.node import Array, Node, Saved, TensorBase, in_dtype, wrap
-from minigrad.engine.operands import PLAIN, as_operand, as_static, check_devices, is_plain, promote
-from minigrad.engine.rules import FACTS, RESERVED, Body, Function, parameter_names
+from minigrad.engine.operands import NUMERIC, as_operand, as_static, check_devices, promote
+from minigrad.engine.rules import FACTS, RESERVED, Body, F, Function, Plan, parameter_names
 from minigrad.engine.watch import NOTHING, around, watched
 
-__all__ = ["Primitive", "Saved", "primitive"]
+__all__ = ["Primitive", "Saved", "primitive", "public"]
+
+PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
+STATIC = PLAIN | {str, slice, type(Ellipsis)}
+HOST = STATIC | {ndarray}
 
 bodies = Switch("minigrad.bodies", default=True)
 
@@ -188,6 +192,14 @@ class Primitive(Body, functools.partial[Any]):
             x = values[self.positions[0]]
             faster = self.bodies.get(type(x).__module__)
             body = faster if faster and x.dtype.char in "fd" else self
+        needing, parents, plan = [], [], None
+        if self._differentiable and recording.get():
+            for position, argument in enumerate(args):
+                if isinstance(argument, TensorBase) and argument._requires_grad:
+                    needing.append(position)
+                    parents.append(argument._node or argument)
+        if parents:  # a TypeError if one of them has no rule
+            plan = body.plans.get(tuple(needing)) or body.plan(tuple(needing))
         try:
             out = body.forward(*values)
         except CAUGHT as error:
@@ -198,8 +210,8 @@ class Primitive(Body, functools.partial[Any]):
             if value is out:
                 shares = True
         tensor = wrap(out, None, shared_version(out, args) if shares else None)
-        if self._differentiable and recording.get():
-            self._record(tensor, args, values, body, saved)
+        if plan:
+            self._record(tensor, plan, parents, args, values, saved)
         return tensor
 
     def run_within(self, args: tuple[Any, ...], values: Sequence[Any]) -> Any:
@@ -231,16 +243,9 @@ class Primitive(Body, functools.partial[Any]):
         out = self.composition(*given)  # type: ignore[misc]
         return out[0] if isinstance(out, tuple) else out
 
-    def _record(self, tensor: Any, args: tuple[Any, ...], values: Sequence[Any], body: Body, saved: Any) -> None:
-        """Give `tensor` a node if an argument needs a gradient."""
-        needing, parents = [], []
-        for position, source in enumerate(args):
-            if isinstance(source, TensorBase) and source._requires_grad:
-                needing.append(position)
-                parents.append(source._node or source)
-        if not parents:
-            return
-        plan = body.plans.get(tuple(needing)) or body.plan(tuple(needing))
+    def _record(self, tensor: Any, plan: Plan, parents: Sequence[Any], args: tuple[Any, ...], values: Sequence[Any],
+                saved: Any) -> None:
+        """Give `tensor` a node, which keeps what `plan` says."""
         kept, versions = [], []
         for kind, position in plan.keep:
             if kind == "value":
@@ -276,6 +281,14 @@ class Primitive(Body, functools.partial[Any]):
         return values
 
 
+def is_plain(static: Any, kind: Any) -> bool:
+    """Whether an argument without a gradient rule needs no conversion beside arrays of this `kind`."""
+    kinds = HOST if kind is ndarray else {*STATIC, kind}
+    if type(static) is tuple:
+        return kinds.issuperset(map(type, static))
+    return type(static) in kinds and (type(static) is not kind or static.dtype.kind in NUMERIC)
+
+
 def shared_version(out: Array, args: Sequence[Any]) -> list[int] | None:
     """The version counter of the argument that `out` is, or is a view of; None if there is none."""
     base = getattr(out, "base", None)
@@ -299,3 +312,22 @@ def primitive(forward: Function | None = None, **declarations: Any) -> Any:
     """
     made: Any = functools.partial(Primitive, **declarations)
     return made if forward is None else made(forward)
+
+
+def public(function: F) -> F:
+    """Let the errors of a function name it, and make it an operation of its module.
+
+    What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
+    operation's, and with what it was given. What names it already stays as it is.
+    """
+    name = function.__qualname__.rpartition(".")[2]
+
+    @functools.wraps(function)
+    def call(*args: Any, **keywords: Any) -> Any:
+        try:
+            return function(*args, **keywords)
+        except CAUGHT as error:
+            explain(error, (*args, *keywords.values()), name)
+
+    call.precision = None  # type: ignore[attr-defined]  # by which `minigrad.ops` knows an operation
+    return call  # type: ignore[return-value]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextvars
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from minigrad import random
@@ -20,7 +19,7 @@ from minigrad.engine.backward import graph_of
 from minigrad.engine.errors import shown
 from minigrad.engine.node import Node, TensorBase, gradient_target, next_number, wrap
 from minigrad.engine.primitive import primitive
-from minigrad.engine.rules import Plan
+from minigrad.engine.rules import Function, Plan
 from minigrad.engine.watch import Watcher, put_around, watch, watched, watchers
 from minigrad.func.call import tensors_in
 from minigrad.func.modules import replaced
@@ -48,11 +47,11 @@ def counters_of(values: Any) -> list[list[int]]:
 class Segment:
     """A call to be made again: the function, its arguments, the random state and the context that it ran in."""
 
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.function, self.args, self.kwargs = function, args, kwargs
         self.random_state, self.context = random.get_state(), contextvars.copy_context()
 
-    def run(self) -> tuple[Any, Callable[[Any], Any]]:
+    def run(self) -> tuple[Any, Function]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
         output = self.function(*self.args, **self.kwargs)
         recorded = [leaf for leaf in tensors_in(output, "checkpoint") if leaf._requires_grad]
@@ -65,7 +64,7 @@ class Segment:
 
         return whole, in_place
 
-    def first_run(self) -> tuple[Any, Callable[[Any], Any]]:
+    def first_run(self) -> tuple[Any, Function]:
         """As `run`; the one tensor has a node that stands for what was recorded."""
         oldest, reads = next_number(), Reads()
         versions = [(counter, counter[0], None) for counter in counters_of((self.args, self.kwargs))]
@@ -116,7 +115,7 @@ def _checkpoint(x):  # type: ignore[no-untyped-def]
 _checkpoint.recomputes = lambda node: node.saved[0].run_again(node)
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def checkpoint(function: Function, *args: Any, **kwargs: Any) -> Any:
     """``function(*args, **kwargs)``, of which the tape keeps only the arguments; backward computes it again.
 
     Memory: what the function saves lives during its own forward and its own backward, never beyond. Time: one more

@@ -13,18 +13,17 @@ Arguments that `argnums` leaves out, and keyword arguments, are the caller's own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minigrad.engine.errors import shown
+from minigrad.engine.rules import Function
 from minigrad.func.call import Call, tensors_in
 from minigrad.func.trees import leaves_like, tree_leaves, tree_like, tree_map
 from minigrad.ops import concatenate, zeros_like
 from minigrad.tensor import Tensor
-
-Function = Callable[..., Any]
 
 
 def value_and_grad(function: Function, argnums: int | Sequence[int] = 0) -> Function:

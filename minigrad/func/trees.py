@@ -34,16 +34,16 @@ def leaves_like(tree: Any, other: Any, what: str) -> list[Any]:
 
     ValueError, which says `what` `other` is, unless both are nested alike.
     """
-    mine, theirs = branches(tree), branches(other)
-    if mine is theirs is None:
-        return [other]
-    if mine is None or theirs is None or mine.keys() != theirs.keys():
+    keys = keys_of(tree)
+    if keys != keys_of(other):
         raise ValueError(f"{what}: must be nested as {tree!r:.80}, got {other!r:.80}")
-    return [leaf for key in mine for leaf in leaves_like(mine[key], theirs[key], what)]
+    if keys is None:
+        return [other]
+    return [leaf for key in keys for leaf in leaves_like(tree[key], other[key], what)]
 
 
-def branches(tree: Any) -> dict[Any, Any] | None:
-    """The children of a dictionary, a tuple or a list, by key or position; None for a leaf."""
+def keys_of(tree: Any) -> Any:
+    """The keys of a dictionary, the positions in a tuple or a list; None for a leaf."""
     if isinstance(tree, (tuple, list)):
-        return dict(enumerate(tree))
-    return tree if isinstance(tree, dict) else None
+        return range(len(tree))
+    return tree.keys() if isinstance(tree, dict) else None

@@ -9,8 +9,7 @@ import math
 from typing import Any
 
 from minigrad import device, ops
-from minigrad.arguments import public
-from minigrad.engine.primitive import primitive
+from minigrad.engine.primitive import primitive, public
 from minigrad.functional.compositions import tap
 from minigrad.ops.elementwise import bell
 

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops, random
-from minigrad.arguments import check_probability, numbers_on, public
+from minigrad.arguments import numbers_on
 from minigrad.device import device_of, is_array, is_host, on_device_of, to_device, xp
+from minigrad.device.sums import broadcasts_to, sum_to
 from minigrad.engine.node import Saved, TensorBase
-from minigrad.engine.operands import broadcasts_to, sum_to
-from minigrad.engine.primitive import primitive
+from minigrad.engine.primitive import primitive, public
 from minigrad.functional.compositions import note, tap
-from minigrad.functional.dropout import dropout_with_mask
+from minigrad.functional.dropout import check_probability, dropout_with_mask
 from minigrad.functional.grouped_queries import group_size, of_groups
 from minigrad.functional.softmax import softmax
 from minigrad.tensor import as_tensor

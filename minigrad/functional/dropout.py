@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from minigrad import arguments, random
-from minigrad.engine.primitive import primitive
+from minigrad import random
+from minigrad.arguments import number
+from minigrad.engine.primitive import primitive, public
 
 
 @primitive(floating=True, composite=True, fresh=True)
@@ -21,10 +22,19 @@ def checked(mask: Any, p: Any) -> float:
     """p as a Python number; TypeError unless the mask is boolean and p a number, ValueError unless it is in [0, 1)."""
     if mask.dtype.kind != "b":
         raise TypeError(f"dropout_with_mask: the mask must be boolean, got dtype {mask.dtype}")
-    return arguments.check_probability(p, "dropout_with_mask")
+    return check_probability(p, "dropout_with_mask")
 
 
-@arguments.public
+def check_probability(p: Any, operation: str) -> float:
+    """p as a Python number; ValueError unless ``0 <= p < 1``, TypeError if it is no number."""
+    if type(p) is not float:
+        p = number(p, "the probability of dropping", operation)
+    if not 0 <= p < 1:
+        raise ValueError(f"{operation}: the probability of dropping must be in [0, 1), got {p}")
+    return p
+
+
+@public
 def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
     """Zero each element with probability p and scale the rest by ``1 / (1 - p)``; the identity unless `training`.
 
@@ -32,7 +42,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
         input: a tensor of any shape.
         p: the probability of zeroing an element, in [0, 1).
     """
-    p = arguments.check_probability(p, "dropout")
+    p = check_probability(p, "dropout")
     if not training or p == 0:
         return input
     return dropout_with_mask(input, random.bernoulli_mask(random.next_key(), input.shape, 1 - p, input.device), p)

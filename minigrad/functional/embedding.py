@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import public, whole_number
+from minigrad.arguments import whole_number
 from minigrad.device import device_of, is_array, is_host, on_device_of, plain, xp
-from minigrad.device.writing import add_at
 from minigrad.engine.node import TensorBase
-from minigrad.engine.primitive import primitive
-from minigrad.ops.indexing import put_into_zeros
-from minigrad.ops.shape import rows
+from minigrad.engine.primitive import primitive, public
+from minigrad.ops.indexing import add_at, put_into_zeros
 from minigrad.tensor import as_tensor
 
 
@@ -33,7 +31,7 @@ def add_rows(buffer: Any, g: Any, input: Any, padding_idx: int | None) -> None:
     """Add each row of g to the row of `buffer` that its id names."""
     if padding_idx is not None:
         g = ops.where((input != padding_idx)[..., None], g, 0.0)
-    add_at(buffer, input.reshape(-1), rows(g))
+    add_at(buffer, input, g)
 
 
 lookup.gradient(weight=lookup_gradient)

@@ -12,10 +12,11 @@ from minigrad.ops.shape import rows
 def check_shapes(input: Any, weight: Any, bias: Any) -> None:
     """ValueError unless the three fit together."""
     if len(weight.shape) != 2 or input.shape[-1:] != weight.shape[1:]:
-        raise ValueError(f"linear: input.shape[-1] == weight.shape[1], got {tuple(input.shape)} and "
+        raise ValueError(f"linear: needs input.shape[-1] == weight.shape[1], got {tuple(input.shape)} and "
                          f"{tuple(weight.shape)}")
     if bias is not None and bias.shape != weight.shape[:1]:
-        raise ValueError(f"linear: bias.shape == (weight.shape[0],), got {tuple(bias.shape)} and {tuple(weight.shape)}")
+        raise ValueError(f"linear: needs bias.shape == (weight.shape[0],), got {tuple(bias.shape)} and "
+                         f"{tuple(weight.shape)}")
 
 
 @primitive(composite=True, precision="float16", fresh=True)

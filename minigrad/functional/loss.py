@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, public, public_in_precision
+from minigrad.arguments import numbers_on, public_in_precision
 from minigrad.device import on_device_of, to_device, xp
 from minigrad.device.sums import narrowed, widened
 from minigrad.engine.node import Saved, TensorBase, wrap
-from minigrad.engine.primitive import primitive
+from minigrad.engine.primitive import primitive, public
 from minigrad.functional.embedding import integer_ids
 from minigrad.functional.softmax import row_maximum
 from minigrad.tensor import as_tensor
@@ -127,7 +127,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     if input.dtype.kind != "f" and target.dtype.kind != "f":
         input = input.astype(np.float32)
     if input.shape != target.shape:
-        raise ValueError(f"mse_loss: input.shape == target.shape, got {input.shape} and {target.shape}")
+        raise ValueError(f"mse_loss: needs input.shape == target.shape, got {input.shape} and {target.shape}")
     difference = input - target
     return reduced(difference * difference, reduction, input.shape)
 
@@ -157,7 +157,7 @@ def class_ids(target: Any, shape: tuple[int, ...], device: str, ignore_index: in
     """
     ids = integer_ids(target, "the targets")
     if tuple(shape[:-1]) != tuple(ids.shape) or not shape:
-        raise ValueError(f"input.shape[:-1] == target.shape, classes in the last axis, got {tuple(shape)} and "
+        raise ValueError(f"needs input.shape[:-1] == target.shape, classes in the last axis, got {tuple(shape)} and "
                          f"{tuple(ids.shape)}")
     with on_device_of(ids):
         counted = ids.reshape(-1) != operator.index(ignore_index)

@@ -20,7 +20,7 @@ def check_shapes(operation: str, input: Any, weight: Any, bias: Any = None) -> N
     """ValueError unless the input has a last axis and the parameters fit it."""
     for name, parameter in (("weight", weight), ("bias", bias)):
         if not input.ndim or (parameter is not None and parameter.shape != input.shape[-1:]):
-            raise ValueError(f"{operation}: {name}.shape == (input.shape[-1],), of an input (…, D), got "
+            raise ValueError(f"{operation}: needs {name}.shape == (input.shape[-1],), of an input (…, D), got "
                              f"{None if parameter is None else tuple(parameter.shape)} and {tuple(input.shape)}")
 
 

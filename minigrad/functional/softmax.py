@@ -9,7 +9,6 @@ from minigrad.device import xp
 from minigrad.device.sums import narrowed, sum_over, widened
 from minigrad.engine.primitive import primitive
 from minigrad.functional.compositions import tap
-from minigrad.ops.reduction import axis_in
 
 
 @primitive
@@ -18,7 +17,7 @@ def row_maximum(x, axis):
 
     It has no gradient: any constant would do in its place, since it cancels, but it keeps exp from overflowing.
     """
-    axis = axis_in(x, axis)
+    axis = axis if x.ndim else None  # CuPy knows no axis of a number
     top = x.max(axis=axis, keepdims=True) if x.size else x.sum(axis=axis, keepdims=True)
     return xp(x).where(top == -math.inf, x.dtype.type(0), top)
 

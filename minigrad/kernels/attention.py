@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from minigrad.device.sums import sum_to
 from minigrad.engine.node import Saved
-from minigrad.engine.operands import sum_to
 from minigrad.engine.rules import Body
 from minigrad.functional import attention as definitions
 from minigrad.kernels.exponentials import exponentials

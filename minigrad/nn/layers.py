@@ -6,7 +6,8 @@ from math import sqrt
 from typing import Any, Literal
 
 from minigrad import functional as F
-from minigrad.arguments import check_probability, number
+from minigrad.arguments import number
+from minigrad.functional.dropout import check_probability
 from minigrad.nn import init
 from minigrad.nn.module import Module
 from minigrad.nn.parameter import new_parameter

@@ -6,7 +6,7 @@ has no gradient: a result requires none, and says so at once, where a gradient o
 nothing. To pass a gradient straight through a step (Bengio, Léonard and Courville 2013, arXiv:1308.3432):
 ``x + (minigrad.round(x) - x).detach()``.
 
-A gradient of exactly 0 stays 0 where a slope is infinite or not a number (`minigrad.ops.edges`). An exponential that
+A gradient of exactly 0 stays 0 where a slope is infinite or not a number (last section). An exponential that
 overflows is different: ``exp(1000)`` is ∞, and so is its slope. These rules leave ``0 · ∞ = NaN`` as it is, for the
 sake of their speed: guard the argument too, ``where(x < 9, exp(where(x < 9, x, 0)), 0)``, or `clip` it.
 """
@@ -23,7 +23,6 @@ import numpy as np
 from minigrad import device
 from minigrad.device import xp
 from minigrad.engine.primitive import primitive
-from minigrad.ops.edges import _product, has_no_zeros, quietly, quotient
 
 
 def row(name: str, forward: Callable[..., Any], documentation: str, floating: bool = False, fresh: bool = True,
@@ -251,3 +250,56 @@ def clip_gradient_of_max(g, x, min, max):
 
 
 clip.gradient(x=clip_gradient, min=clip_gradient_of_min, max=clip_gradient_of_max)
+
+# --------------------------------------------------------------------------- edges: a gradient of 0 where a slope is ∞
+#
+# ``where(x > 0, log(x), 0)`` sends a gradient of 0 to the logarithms of what is not positive, and ``0 · ∞`` would make
+# it NaN. **By convention a gradient of exactly 0 stays 0**: at a pole (``1/x`` at 0), where a slope is infinite
+# (``sqrt`` at 0), and outside the domain (``log`` at -1); to every order. It is the value of the product that the
+# convention sets. The derivative with respect to the gradient is the slope itself, ∞ or NaN, which is what
+# `minigrad.func.jvp` finds.
+#
+# A rule sees the gradient, not where it comes from. That of the root in ``sqrt(x)**2`` at 0 is 0 as well, and so is the
+# result, though the derivative is 1: as a limit, 0 · ∞ may be any number. No rule can tell the two apart; where a
+# factor vanishes as fast as the slope grows, write the function without them. docs/gradients/elementwise.md has a
+# table.
+
+
+def has_no_zeros(x: Any) -> bool:
+    """Whether x is True, or an array in host memory without a 0 or a False.
+
+    It is not checked on a GPU, where the check would synchronise, nor of a tensor.
+    """
+    return x is True or (isinstance(x, (np.ndarray, np.generic)) and np.count_nonzero(x) == x.size)
+
+
+def quotient(g: Any, x: Any, regular: Any) -> Any:
+    """``g / x``, but 0 where g is exactly 0 and x is not `regular`."""
+    return g / x if has_no_zeros(regular) else _kept_quotient(g, x, regular)  # the usual case, or an edge
+
+
+@primitive(broadcasts=True, fresh=True)
+def _kept_quotient(dividend, x, regular):
+    """`quotient` as an operation, so that it can be differentiated again."""
+    return dividend / xp(dividend).where((dividend != 0) | regular, x, dividend.dtype.type(1))
+
+
+_kept_quotient.gradient(
+    dividend=lambda g, x, regular: quietly(quotient, g, x, regular),
+    x=lambda g, dividend, x, regular: -quotient(quotient(_product(g, dividend), x, regular), x, regular))
+
+
+@primitive(broadcasts=True, fresh=True)
+def _product(x, y):
+    """``x · y``, but 0 where one of them is exactly 0, whatever the other is."""
+    return xp(x).where(y == 0, 0, x) * xp(x).where(x == 0, 0, y)
+
+
+_product.gradient(x=lambda g, y: _product(g, y),
+                  y=lambda g, x: _product(g, x))
+
+
+def quietly(function: Callable[..., Any], *operands: Any) -> Any:
+    """A slope, ``function(*operands)``, that may be infinite or not a number, without a warning."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return function(*operands)

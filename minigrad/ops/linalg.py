@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minigrad.engine.operands import sum_to
+from minigrad.device.sums import sum_to
 from minigrad.engine.primitive import primitive
 from minigrad.ops.shape import rows
 
@@ -14,7 +14,8 @@ def matmul(x, y):
     ``(…, n, k) @ (…, k, m) → (…, n, m)``; the leading axes broadcast.
     """
     if x.shape[-1:] != y.shape[-2:][:1]:
-        raise ValueError(f"matmul: x.shape[-1] == y.shape[{-2 if y.ndim > 1 else 0}], got {x.shape} and {y.shape}")
+        raise ValueError(f"matmul: needs x.shape[-1] == y.shape[{-2 if y.ndim > 1 else 0}], got {x.shape} and "
+                         f"{y.shape}")
     return x @ y
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
-from minigrad.arguments import number, public
+from minigrad.arguments import number
 from minigrad.device import xp
-from minigrad.device.sums import running_sums, sum_over, widened
-from minigrad.engine.primitive import primitive
-from minigrad.ops.edges import has_no_zeros
-from minigrad.ops.elementwise import equal, exp, isnan, sqrt, where
+from minigrad.device.sums import Axis, normalize_axes, running_sums, sum_over, widened
+from minigrad.engine.primitive import primitive, public
+from minigrad.ops.elementwise import equal, exp, has_no_zeros, isnan, sqrt, where
 from minigrad.ops.shape import along_one_axis, flip
-
-Axis = int | tuple[int, ...] | None
 
 
 def reduction(name: str, documentation: str, floating: bool = False) -> Any:
@@ -25,22 +21,6 @@ def reduction(name: str, documentation: str, floating: bool = False) -> Any:
     forward.__name__ = forward.__qualname__ = name
     forward.__doc__ = documentation
     return primitive(forward, floating=floating, fresh=not floating)
-
-
-def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """The axes as a sorted tuple of distinct non-negative ints; IndexError for one that does not exist.
-
-    TypeError, NumPy's, for what is neither an int nor a tuple.
-    """
-    axes = range(ndim) if axis is None else axis if isinstance(axis, tuple) else (operator.index(axis),)
-    most = ndim or 1  # a number has axis 0, as in NumPy, of which nothing is left
-    for a in axes:
-        if not -most <= a < most:
-            raise IndexError(f"axis {a} is out of range for {ndim} dimensions")
-    normal = sorted({a % most for a in axes})
-    if len(normal) != len(tuple(axes)):
-        raise ValueError(f"axis {axis} names a dimension twice")
-    return tuple(normal) if ndim else ()
 
 
 def axis_in(x: Any, axis: Axis) -> Axis:
@@ -67,7 +47,7 @@ def reduced_size(shape: tuple[int, ...], axis: Axis) -> int:
 @primitive
 def sum(x, axis=None, keepdims=False):
     """The sum over `axis`."""
-    return sum_over(x, axis_in(x, axis), keepdims)
+    return sum_over(x, axis, keepdims)
 
 
 sum.gradient(x=lambda g, x_shape, axis, keepdims: _expand_reduced(g, x_shape, axis, keepdims))
@@ -87,7 +67,7 @@ _expand_reduced.gradient(x=lambda g, axis, keepdims: sum_over(g, axis, keepdims)
 @primitive(floating=True)
 def mean(x, axis=None, keepdims=False):
     """The mean over `axis`; integers give float32."""
-    return sum_over(x, axis_in(x, axis), keepdims, "mean")
+    return sum_over(x, axis, keepdims, "mean")
 
 
 mean.gradient(x=lambda g, x_shape, axis, keepdims:
@@ -100,7 +80,7 @@ def var(x, axis=None, correction=0, keepdims=False):
 
     Where ``n ≤ correction``, it divides by 0, with a warning, as NumPy and PyTorch do: of one element it is NaN.
     """
-    axis, wide = axis_in(x, axis), widened(x)
+    wide = widened(x)
     degrees = reduced_size(x.shape, axis) - number(correction, "correction", "var")
     centered = wide - sum_over(wide, axis, True, "mean")
     variance = sum_over(centered * centered, axis, keepdims) / (degrees if degrees > 0 else 0)

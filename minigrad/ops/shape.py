@@ -11,12 +11,12 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from minigrad import device as devices
-from minigrad.arguments import numeric_dtype, public, whole_number
+from minigrad.arguments import numeric_dtype, whole_number
 from minigrad.device import is_array, plain, xp
-from minigrad.device.sums import sum_over
+from minigrad.device.sums import sum_over, sum_to
 from minigrad.engine.node import TensorBase
-from minigrad.engine.operands import as_operand, numeric, sum_to
-from minigrad.engine.primitive import primitive
+from minigrad.engine.operands import as_operand, numeric
+from minigrad.engine.primitive import primitive, public
 
 
 @primitive
@@ -171,16 +171,15 @@ tile.gradient(x=tile_gradient)
 
 
 @primitive
-def _concatenate(x, y, z, w, axis):
-    """Up to four arrays, None for each of the others."""
-    return xp(x).concatenate([piece for piece in (x, y, z, w) if piece is not None], axis=axis)
+def _concatenate(x, y, axis):
+    """x, and y behind it unless it is None."""
+    return xp(x).concatenate([x] if y is None else [x, y], axis=axis)
 
 
-@_concatenate.joint_gradient("x", "y", "z", "w")
-def concatenate_gradient(g, x_shape, y_shape, z_shape, w_shape, axis):
-    # forward: the arrays stand one after the other along `axis`; so here: each gets the slice where it stands.
-    sizes = [shape[axis] for shape in (x_shape, y_shape, z_shape, w_shape) if shape]  # that of None is ()
-    return (*split(g, sizes, axis), None, None, None)[:4]
+@_concatenate.joint_gradient("x", "y")
+def concatenate_gradient(g, x_shape, axis):
+    # forward: y stands behind x along `axis`; so here: each gets the part where it stands.
+    return split(g, [x_shape[axis], g.shape[axis] - x_shape[axis]], axis)
 
 
 @public
@@ -199,9 +198,8 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Any:
         return xp(joined[0]).concatenate(joined, axis=axis)
     # A list is weak beside a tensor, wherever that stands.
     joined = [as_operand(t, [tensor], "concatenate") if isinstance(t, (list, tuple)) else t for t in joined]
-    while True:  # fours, then fours of them, …
-        fours = [(*joined[i:i + 4], None, None, None)[:4] for i in range(0, len(joined), 4)]
-        joined = [_concatenate(*four, axis) for four in fours]
+    while True:  # pairs of neighbours, then pairs of these, …
+        joined = [_concatenate(x, y, axis) for x, y in itertools.zip_longest(joined[::2], joined[1::2])]
         if len(joined) == 1:
             return joined[0]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minigrad.device import xp
-from minigrad.optim.optimizer import Array, Optimizer, Parameters
+from minigrad.optim.optimizer import Array, Optimizer, Options, Parameters
 
 
 class Adam(Optimizer):
@@ -33,11 +33,11 @@ class Adam(Optimizer):
                  eps: float = 1e-8, weight_decay: float = 0.0) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
-    def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
+    def state_names(self, options: Options) -> tuple[str, ...]:
         """m and v, by PyTorch's names."""
         return ("exp_avg", "exp_avg_sq")
 
-    def constants(self, step: int, options: dict[str, Any]) -> Sequence[float]:
+    def constants(self, step: int, options: Options) -> Sequence[float]:
         """The constants of the formulas above; they include both corrections, which saves passes over the arrays.
 
         For c = √(1 − β₂ᵗ): ``m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)``.

@@ -42,7 +42,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     arrays = [g.data for g in gradients]
     if not arrays:
         return 0.0
-    host = all(map(is_host, arrays))
+    host = is_host(arrays[0])
     norm_of, scale = (faster and faster(arrays)) or (norm_of_each, scale_each)
     with on_device_of(arrays[0]), np.errstate(over="ignore", invalid="ignore"):  # they may be NaN afterwards
         norm = norm_of(arrays)
@@ -61,8 +61,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
 def norm_of_each(arrays: list[Any]) -> Any:
     """The norm of all elements, by the squares of each array."""
     squares = [array.dot(array) for array in (widened(array.reshape(-1)) for array in arrays)]
-    host = all(map(is_host, arrays))
-    return sqrt(sum(map(float, squares))) if host else xp(squares[0]).sqrt(sum(squares))
+    return sqrt(sum(map(float, squares))) if is_host(arrays[0]) else xp(squares[0]).sqrt(sum(squares))
 
 
 def scale_each(arrays: list[Any], factor: Any) -> None:

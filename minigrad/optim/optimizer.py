@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -15,14 +16,14 @@ from minigrad.device import asarray_on, device_of, is_host, on_device_of, to_num
 from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
-Parameters = Iterable[Tensor] | Iterable[dict[str, Any]]  # tensors or groups, see `Optimizer`
+Options = dict[str, Any]  # of a group, by name; or what is kept for a parameter
+Parameters = Iterable[Tensor] | Iterable[Options]  # tensors or groups, see `Optimizer`
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
-Work = tuple[Sequence[Any], dict[str, Any], list[Array]]  # constants, the state, which counts updates, and arrays
+Work = tuple[Sequence[Any], Options, list[Array]]  # constants, the state, which counts updates, and arrays
 
 BLOCK = 1 << 16  # elements, for Adam 1.25 MiB in float32; with smaller ones threads wait for the interpreter's lock
 WORTH_A_THREAD = 1 << 20  # elements, which Adam takes 2 ms for; to wake a thread up and to wait for it takes 0.1 ms
 BELOW_1 = math.nextafter(1, 0)
-FLOAT16, FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 
 
 class Optimizer:
@@ -49,14 +50,14 @@ class Optimizer:
             unknown or out of range, here or at a step.
     """
 
-    def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: Parameters, defaults: Options) -> None:
         self._name, self.defaults = type(self).__name__, defaults
         self.defaults = self._options(defaults)
         if isinstance(params, Tensor):  # which would be a list of its rows
             raise TypeError(f"{self._name}: params must be a list, or a module's .parameters()")
         given: list[Any] = list(params)
-        self.param_groups: list[dict[str, Any]] = []
-        self.state: dict[Tensor, dict[str, Any]] = {}  # in the order of the parameters
+        self.param_groups: list[Options] = []
+        self.state: dict[Tensor, Options] = {}  # in the order of the parameters
         self.schedule: float | None = None  # what a schedule multiplies the rates with now
         for group in given if given and isinstance(given[0], Mapping) else [{"params": given}]:
             self.add_param_group(group)
@@ -78,13 +79,13 @@ class Optimizer:
         self.param_groups.append(found)
         self.state.update({p: {"step": 0} for p in found["params"]})
 
-    def _options(self, group: Mapping[str, Any]) -> dict[str, Any]:
+    def _options(self, group: Mapping[str, Any]) -> Options:
         """The options of a group as Python numbers, however they were set. Raises the errors of the class."""
         unknown = group.keys() - self.defaults.keys() - {"params", "initial_lr"}
         if unknown:
             raise ValueError(f"{self._name}: unknown option {', '.join(sorted(unknown))}; the options are "
                              f"{', '.join(self.defaults)}")
-        found: dict[str, Any] = {}
+        found: Options = {}
         for name, value in group.items():
             if name == "betas":
                 beta1, beta2 = (float(number(beta, "a beta", self._name, 0, BELOW_1)) for beta in value)
@@ -95,13 +96,16 @@ class Optimizer:
 
     # ------------------------------------------------------------------ what a subclass gives
 
-    def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
-        """The arrays to keep for each parameter of a group; they start as zeros."""
-        raise NotImplementedError
+    def state_names(self, options: Options) -> tuple[str, ...]:
+        """The arrays to keep for each parameter of a group, which start as zeros; by default there are none."""
+        return ()
 
-    def constants(self, step: int, options: dict[str, Any]) -> Sequence[float]:
-        """The numbers in update number `step` = 1, 2, … of a parameter, which `update` multiplies and adds."""
-        raise NotImplementedError
+    def constants(self, step: int, options: Options) -> Sequence[float]:
+        """The numbers in update number `step` = 1, 2, … of a parameter, which `update` multiplies and adds.
+
+        If it is not overridden, they are the options, in the order of the defaults.
+        """
+        return [options[name] for name in self.defaults]
 
     def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
         """Change p and the state in place, all of the shape of g, which is only read. Threads call it together.
@@ -148,7 +152,7 @@ class Optimizer:
         float16 computes in float32, since squares of gradients below 2e-4 would vanish.
         """
         value, state, found = p.data, self.state[p], []
-        dtype = FLOAT32 if value.dtype == FLOAT16 else value.dtype
+        dtype = np.promote_types(value.dtype, np.float32)
         for name in ("gradient", *names):
             array = p.grad.data if name == "gradient" else state.get(name)
             if array is None:
@@ -190,9 +194,10 @@ class Optimizer:
         """
         state = {i: {name: value if name == "step" else to_numpy(value).copy() for name, value in entry.items()}
                  for i, entry in enumerate(self.state.values()) if entry["step"]}
-        positions = {p: i for i, p in enumerate(self.state)}
+        position = itertools.count()
         return {"state": state, "param_groups": [
-            {"params": [positions[p] for p in group["params"]], **self._options(group)} for group in self.param_groups]}
+            {"params": [next(position) for _ in group["params"]], **self._options(group)}
+            for group in self.param_groups]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned; ValueError, and nothing changed, if it does not fit.
@@ -200,23 +205,24 @@ class Optimizer:
         Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
         """
         try:
-            groups, places, state = [], dict[int, Any](), dict[Tensor, dict[str, Any]]()
-            for own, saved in zip(self.param_groups, state_dict["param_groups"], strict=True):
-                groups.append({**own, **self._options(saved)})
-                names = self.state_names(groups[-1])
-                places.update({i: (p, names) for i, p in zip(saved["params"], own["params"], strict=True)})
+            own, saved = self.param_groups, state_dict["param_groups"]
+            sizes = [[len(group["params"]) for group in groups] for groups in (saved, own)]
+            if sizes[0] != sizes[1]:
+                raise ValueError(f"its groups have other numbers of parameters, {sizes[0]}, than {sizes[1]}")
+            groups = [{**group, **self._options(given)} for group, given in zip(own, saved, strict=True)]
+            places = dict(enumerate((p, group) for group in groups for p in group["params"]))
+            state: dict[Tensor, Options] = {p: {"step": 0} for p in self.state}
             for key, entry in state_dict["state"].items():
-                p, names = places[int(key)]
+                p, group = places[int(key)]
                 step = np.asarray(entry["step"]).item()
-                state[p] = {"step": whole_number(step, f"step of parameter {key}", "the state", 0)}
-                for name in names:
+                state[p]["step"] = whole_number(step, f"step of parameter {key}", "the state", 0)
+                for name in self.state_names(group):
                     array = state[p][name] = np.array(entry[name], order="C")
                     if array.shape != p.shape or array.dtype.kind not in "iuf":
                         raise ValueError(f"{name} of parameter {key} must be floating, of shape {p.shape}, got "
                                          f"{array.dtype} {array.shape}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer, with its groups and their "
-                             f"numbers of parameters: {error}") from error
-        for own, group in zip(self.param_groups, groups, strict=True):
-            own.update(group)
-        self.state = {p: state.get(p, {"step": 0}) for p in self.state}
+            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {error}") from error
+        for group, found in zip(own, groups, strict=True):
+            group.update(found)
+        self.state = state

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minigrad.optim.optimizer import Array, Optimizer, Parameters
+from minigrad.optim.optimizer import Array, Optimizer, Options, Parameters
 
 
 class SGD(Optimizer):
@@ -26,13 +26,9 @@ class SGD(Optimizer):
                  weight_decay: float = 0.0) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
-    def state_names(self, options: dict[str, Any]) -> tuple[str, ...]:
+    def state_names(self, options: Options) -> tuple[str, ...]:
         """The momentum buffer b, if there is momentum."""
         return ("momentum_buffer",) if options["momentum"] else ()
-
-    def constants(self, step: int, options: dict[str, Any]) -> Sequence[float]:
-        """lr, μ and λ."""
-        return options["lr"], options["momentum"], options["weight_decay"]
 
     def update(self, constants: Sequence[Any], p: Array, g: Array, *state: Array) -> None:
         """The formulas above."""

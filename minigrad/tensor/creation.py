@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.arguments import numbers_on, public
+from minigrad.arguments import numbers_on
 from minigrad.device import module_for, on_device
 from minigrad.engine.node import Array, wrap
 from minigrad.engine.operands import numeric
+from minigrad.engine.primitive import public
 from minigrad.tensor import Tensor, as_tensor
 
 _DLPACK_CPU = 1  # kDLCPU in dlpack.h

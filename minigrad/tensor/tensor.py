@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import listed, numbers_on, numeric_dtype, public
+from minigrad.arguments import listed, numbers_on, numeric_dtype
 from minigrad.device import device_of, is_array, on_device_of, parse_device, plain, to_device
 from minigrad.device.local import recording
 from minigrad.engine.node import Array, TensorBase, register_tensor_class, wrap
 from minigrad.engine.operands import numeric
+from minigrad.engine.primitive import public
 from minigrad.engine.watch import watchers
 from minigrad.ops.indexing import raw
 from minigrad.tensor import gradients

@@ -10,7 +10,7 @@ import pytest
 import minigrad as mg
 from minigrad import Tensor, func, gradcheck, gradgradcheck, nn, optim
 from minigrad import functional as F
-from minigrad.arguments import public
+from minigrad.engine.primitive import public
 
 from tests.minigrad.nn.model import Block, Model
 
@@ -81,7 +81,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         get_state: mg.random.set_state(mg.random.get_state() | {"step": "2"})
         get_state: mg.random.set_state(mg.random.get_state() | {"call": None})
         get_state: mg.random.set_state(mg.random.get_state() | {"generator": {}})
-        the scale: optim.GradScaler().load_state_dict({"scale": 0.0, "_growth_tracker": 3})
+        the scale: mg.GradScaler().load_state_dict({"scale": 0.0, "_growth_tracker": 3})
         gelu: F.gelu(X, approximate="sigmoid")
         layer_norm: F.layer_norm(X, ones(2))
         layer_norm: F.layer_norm(X, None, ones(2, 3))
@@ -156,8 +156,8 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         min_ratio: optim.CosineLR(optim.SGD([P]), 1, 10, -0.5)
         last_step: optim.LambdaLR(optim.SGD([P]), lambda step: 1.0).load_state_dict({"last_step": -1})
         the rate: optim.LambdaLR(optim.SGD([P]), lambda step: NAN)
-        the scale: optim.GradScaler(0.0)
-        the scale: optim.GradScaler(1e39)
+        the scale: mg.GradScaler(0.0)
+        the scale: mg.GradScaler(1e39)
         grad: func.grad(lambda x: x)(X)
         grad: func.grad(lambda x: 1.0)(X)
         argnums: func.grad(lambda x: x.sum(), 1)(X)
@@ -302,7 +302,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call
         eps: optim.Adam([P], eps=1j)
         beta: optim.Adam([P], betas=("x", 0.9))
         warmup_steps: optim.CosineLR(optim.SGD([P]), "x", 10)
-        the scale: optim.GradScaler("cuda")
+        the scale: mg.GradScaler("cuda")
         int64: func.grad(lambda x: x.sum())(Tensor([1, 2]))
         vjp: func.vjp(lambda x: 1.0, X)
         jvp: func.jvp(mg.exp, X, (X,))

@@ -11,7 +11,7 @@ from minigrad.device import asarray_on, device_of, to_numpy
 from tests.transformer.tiny import tiny_config
 from transformer import MultiHeadAttention, causal_mask, padding_mask
 from transformer.model import DecoderLayer, EncoderLayer
-from transformer.model.masks import source_mask, target_mask
+from transformer.model.attention import source_mask, target_mask
 
 IDS = np.array([[5, 0, 6], [5, 6, 7]])
 

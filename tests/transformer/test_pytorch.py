@@ -83,7 +83,8 @@ def outputs(kind, module, floats, source_ids, target_ids):
         past = asarray_on(device, np.tri(target.shape[1], floats["key"].shape[1], 1, dtype=bool))
         output, weights = module(target, floats["key"], floats["value"], padding & past, return_weights=True)
         return {"output": output, "weights": weights}
-    causal = causal_mask(target_ids.shape[1], device=device) & padding_mask(asarray_on(device, target_ids))
+    there = asarray_on(device, target_ids)
+    causal = causal_mask(target_ids.shape[1], like=there) & padding_mask(there)
     return {"output": module.decoder.transform(target, module.encoder.transform(source, padding), causal, padding)}
 
 

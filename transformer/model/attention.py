@@ -1,4 +1,9 @@
-"""Multi-head attention (Vaswani et al. 2017, section 3.2.2)."""
+"""Multi-head attention (Vaswani et al. 2017, section 3.2.2), and who may attend to whom (3.2.3).
+
+A mask is boolean, **True = may attend**, and broadcastable to (batch, heads, queries, keys); join masks with ``&``.
+None stands for a mask that is True everywhere. Ids are a raw array, a Tensor or nested lists; their masks are raw
+arrays on their device.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,8 @@ from typing import Any
 
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
-from minigrad.functional.attention import join_heads, split_heads
+from minigrad.device import is_array, is_host, on_device_of, xp
+from minigrad.functional.attention import split_heads
 from minigrad.nn import init
 
 PROJECTIONS = ("query", "key", "value", "output")
@@ -87,20 +93,58 @@ class MultiHeadAttention(nn.Module):
             raise ValueError("MultiHeadAttention: with a cache there are no weights to return; trace has them")
 
         def made() -> list[Any]:  # (B, H, S, D/H)
-            projected = self.key(tap("key_input", key)), self.value(tap("value_input", value))
-            return [split_heads(x.data, self.num_heads) for x in projected]
+            return [split_heads(x.data, self.num_heads)
+                    for x in (self.key(tap("key_input", key)), self.value(tap("value_input", value)))]
 
         queries = split_heads(self.query(tap("query_input", query)).data, self.num_heads)
         return tap("output", self.output(cache.attend(queries, made, mask, dropout_p=dropout)))
 
-    def split_heads(self, x: Tensor) -> Tensor:
-        """Give each head its share of the features: (B, T, D) → (B, H, T, D/H)."""
-        return split_heads(x, self.num_heads)
-
-    def join_heads(self, x: Tensor) -> Tensor:
-        """The inverse of `split_heads`: (B, H, T, D/H) → (B, T, D)."""
-        return join_heads(x)
-
     def extra_repr(self) -> str:
         """Heads and dropout."""
         return f"num_heads={self.num_heads}, dropout={self.p}"
+
+
+# --------------------------------------------------------------------------- who may attend to whom
+
+
+def padding_mask(ids: Any, pad_id: int = 0) -> Any:
+    """Every query may attend to the real tokens: ids (B, S) → (B, 1, 1, S), True where not `pad_id`."""
+    ids = ids if is_array(ids) else Tensor(ids).data
+    if ids.ndim != 2:
+        raise ValueError(f"padding_mask: ids of shape (batch, length) expected, got {tuple(ids.shape)}")
+    with on_device_of(ids):
+        return (ids != pad_id)[:, None, None, :]
+
+
+def causal_mask(queries: int, keys: int | None = None, like: Any = 0) -> Any:
+    """No token may attend to a later one: (queries, keys), True on and below the diagonal.
+
+    With more keys than queries, the queries are the last ones: they follow ``keys - queries`` earlier tokens. It is
+    made where the raw array `like` is, else in host memory.
+    """
+    keys = queries if keys is None else keys
+    if keys < queries:
+        raise ValueError(f"causal_mask: {queries} queries cannot be the last of {keys} keys")
+    with on_device_of(like):
+        return xp(like).tri(queries, keys, keys - queries, dtype=bool)
+
+
+def source_mask(ids: Any, pad_id: int = 0) -> Any:
+    """The `padding_mask` of ids (B, S); None if they are a raw array in host memory and hold no padding.
+
+    Ids on a GPU are not read back to look for padding: there the mask is never None.
+    """
+    return None if is_host(ids) and (ids != pad_id).all() else padding_mask(ids, pad_id)
+
+
+def target_mask(ids: Any, pad_id: int = 0, past: int = 0) -> Any:
+    """The `causal_mask` of ids (B, T), joined with their `source_mask`: a row for each after the first `past`.
+
+    None for a single such token without padding.
+    """
+    real, queries = source_mask(ids, pad_id), ids.shape[1] - past
+    if queries < 2:
+        return real
+    causal = causal_mask(queries, ids.shape[1], ids)
+    with on_device_of(ids):
+        return causal if real is None else causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)

@@ -161,7 +161,6 @@ class LayerConfig:
 
 
 Config = TransformerConfig | LayerConfig
-_SIZES = ("d_model", "num_heads", "d_ff")  # the fields of LayerConfig without a default
 
 
 def config_of(layer: object, config: Config | None, given: dict[str, Any], *options: str) -> Config:
@@ -179,7 +178,7 @@ def config_of(layer: object, config: Config | None, given: dict[str, Any], *opti
     if unknown:
         raise TypeError(f"{name}: there is no option {', '.join(unknown)}; the options are {', '.join(options)}")
     if config is None:
-        return LayerConfig(**{size: 1 for size in _SIZES if size not in options} | given)
+        return LayerConfig(**{size: 1 for size in ("d_model", "num_heads", "d_ff") if size not in options} | given)
     if given or not isinstance(config, Config):
         raise TypeError(f"{name}: give a TransformerConfig or a LayerConfig, or options by name, such as d_model=64")
     return config

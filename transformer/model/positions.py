@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from minigrad import Tensor, nn
@@ -19,14 +17,9 @@ def sinusoid(length: int, d_model: int, layout: str = "interleaved", first_posit
         first_position: the position p of the first row.
     """
     pairs = d_model // 2
-    positions = np.arange(first_position, first_position + length, dtype=np.float64)[:, None]
-    if layout == "interleaved":
-        frequencies = 10000.0 ** (-np.arange(pairs) / pairs)
-        angles = positions * frequencies
-        return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(length, d_model)
-    frequencies = np.exp(np.arange(pairs) * (-math.log(10000.0) / max(1, pairs - 1)))
-    angles = positions * frequencies
-    return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1)
+    last, axis = (pairs, -1) if layout == "interleaved" else (max(1, pairs - 1), 1)
+    angles = np.arange(first_position, first_position + length)[:, None] * 10000.0 ** (-np.arange(pairs) / last)
+    return np.stack([np.sin(angles), np.cos(angles)], axis).reshape(length, d_model)
 
 
 class Positions(nn.Module):
@@ -39,15 +32,11 @@ class Positions(nn.Module):
 
     table: Tensor  # (max_length, d_model)
 
-    def __init__(self, max_length: int) -> None:
-        super().__init__()
-        self.max_length = max_length
-
     def forward(self, length: int, offset: int = 0) -> Tensor:
         """The rows for tokens offset … offset + length: (length, d_model)."""
-        if offset + length > self.max_length:
+        if offset + length > self.table.shape[0]:
             raise ValueError(f"a sequence of {offset + length} tokens is longer than the model's "
-                             f"{self.max_length} positions (max_length)")
+                             f"{self.table.shape[0]} positions (max_length)")
         return self.table[offset:offset + length]
 
 
@@ -58,15 +47,15 @@ class SinusoidalPositions(Positions):
     """
 
     def __init__(self, max_length: int, d_model: int, layout: str = "interleaved", first_position: int = 0) -> None:
-        super().__init__(max_length)
-        table = sinusoid(max_length, d_model, layout, first_position).astype(np.float32)
-        self.register_buffer("table", Tensor(table), persistent=False)
+        super().__init__()
+        table = Tensor(sinusoid(max_length, d_model, layout, first_position), np.float32)
+        self.register_buffer("table", table, persistent=False)
 
 
 class LearnedPositions(Positions):
     """One learned vector for each position."""
 
     def __init__(self, max_length: int, d_model: int) -> None:
-        super().__init__(max_length)
+        super().__init__()
         self.table = nn.Parameter(np.zeros((max_length, d_model), np.float32))
         init.normal_(self.table, std=d_model ** -0.5)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minigrad.device import asarray_on, device_of, xp
-from minigrad.engine.node import TensorBase
+from minigrad.device import asarray_on, xp
 from minigrad.engine.primitive import primitive
 
 LAYOUTS = ("halves", "interleaved")
@@ -21,7 +20,10 @@ LAYOUTS = ("halves", "interleaved")
 @primitive(floating=True, fresh=True)
 def rotation(x, cos, sin, layout):
     """Each pair of features turned: (…, T, d), with the cosines and sines of its angles, (…, T, n) each, n ≤ d/2."""
-    first, second = pairs(layout, cos.shape[-1])
+    n = cos.shape[-1]
+    first, second = slice(0, n), slice(n, 2 * n)
+    if layout == "interleaved":
+        first, second = slice(0, 2 * n, 2), slice(1, 2 * n, 2)
     out = xp(x).copy(x)  # beyond the n pairs as it is
     out[..., first] = x[..., first] * cos - x[..., second] * sin
     out[..., second] = x[..., first] * sin + x[..., second] * cos
@@ -30,13 +32,6 @@ def rotation(x, cos, sin, layout):
 
 # forward: y = R x with R orthogonal   so here: dx = Rᵀ dy, the rotation back
 rotation.gradient(x=lambda g, cos, sin, layout: rotation(g, cos, -sin, layout))
-
-
-def pairs(layout: str, count: int) -> tuple[slice, slice]:
-    """Where the first and where the second features of the pairs stand."""
-    if layout == "halves":
-        return slice(0, count), slice(count, 2 * count)
-    return slice(0, 2 * count, 2), slice(1, 2 * count, 2)
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,6 @@ class RotaryPositions:
         count = features // 2
         places = np.arange(position, position + x.shape[-2])[:, None]
         angles = places * float(self.base) ** (-np.arange(count) / count)  # (T, n)
-        raw = x._data if isinstance(x, TensorBase) else x
-        dtype = np.float64 if raw.dtype == np.float64 else np.float32  # of float16 too, which is rounded once
-        cos, sin = (asarray_on(device_of(raw), table.astype(dtype)) for table in (np.cos(angles), np.sin(angles)))
+        dtype = np.promote_types(x.dtype, np.float32)  # of float16 too, which is rounded once
+        cos, sin = (asarray_on(x.device, table, dtype) for table in (np.cos(angles), np.sin(angles)))
         return rotation(x, cos, sin, self.layout)

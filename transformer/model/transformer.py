@@ -11,10 +11,9 @@ from minigrad.device import on_device_of, to_device, xp
 from minigrad.functional.embedding import integer_ids
 from minigrad.nn import init
 
-from transformer.model.attention import xavier
+from transformer.model.attention import source_mask, target_mask, xavier
 from transformer.model.config import TransformerConfig
 from transformer.model.layers import DecoderLayer, EncoderLayer, given
-from transformer.model.masks import source_mask, target_mask
 from transformer.model.positions import LearnedPositions, SinusoidalPositions
 
 
@@ -48,38 +47,36 @@ class _Stack(nn.Module):
         self.norm = (nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
                      if config.has_final_norm else None)
 
-    def transform(self, x: Tensor, *beside: Any, cache: Any = None) -> Tensor:
-        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D).
+    def forward(self, ids: Any, *beside: Any, cache: Any = None) -> Tensor:
+        """Ids (B, T), the new ones if there is a `cache`, and the other arguments of each layer → (B, T, D)."""
+        x = self.embedding(ids) if cache is None else self.embedding(ids, cache.past)
+        return self.transform(x, *beside, cache=cache)
 
-        `beside` has the other arguments of a layer: for the encoder a mask, for the decoder the memory and two masks.
-        """
+    def transform(self, x: Tensor, *beside: Any, cache: Any = None) -> Tensor:
+        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
         for number, layer in enumerate(self.layers):
             x = layer(x, *beside, **given(cache and cache[number]))
         return x if self.norm is None else self.norm(x)
 
 
 class Encoder(_Stack):
-    """Source ids (B, S) → memory (B, S, D), as `config` says; `table` holds the embeddings."""
+    """Source ids (B, S), and a mask, broadcastable to (B, H, S, S) → memory (B, S, D).
+
+    `config` says how, `table` holds the embeddings.
+    """
 
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [EncoderLayer(config) for _ in range(config.num_encoder_layers)])
 
-    def forward(self, source: Any, mask: Any = None) -> Tensor:
-        """Encode ids (B, S); `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
-        return self.transform(self.embedding(source), mask)
-
 
 class Decoder(_Stack):
-    """Target ids (B, T) and memory (B, S, D) → (B, T, D), as `config` says; `table` holds the embeddings."""
+    """Target ids (B, T), memory (B, S, D), and the two masks of a `DecoderLayer` → (B, T, D).
+
+    `config` says how, `table` holds the embeddings.
+    """
 
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])
-
-    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None, cache: Any = None
-                ) -> Tensor:
-        """Decode ids (B, T), the new ones if there is a `cache`; the other arguments are those of `DecoderLayer`."""
-        x = self.embedding(target) if cache is None else self.embedding(target, cache.past)
-        return self.transform(x, memory, mask, memory_mask, **given(cache))
 
 
 class Transformer(nn.Module):

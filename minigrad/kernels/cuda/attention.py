@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from minigrad.device import xp
+from minigrad.device.sums import sum_to
 from minigrad.engine.node import Saved
-from minigrad.engine.operands import sum_to
 from minigrad.functional import attention as definitions
 from minigrad.kernels.attention import INPUTS, serve_one_head, split
 from minigrad.kernels.cuda.launching import TILE, dense, launch, launch_rows

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minigrad import Tensor, optim
+from minigrad import GradScaler, Tensor, optim
 from minigrad.device import to_numpy
 
 from tests.minigrad.ops.row import function, lines
@@ -44,7 +44,7 @@ def bits(params, optimizer):
 def run(make, device, overflows=(), steps=5, clip=False, inf=np.inf):
     """Updates with scaled gradients; those before which an update in `overflows` stands meet one that is skipped."""
     params = make_params(device)
-    optimizer, scaler = make(params), optim.GradScaler()
+    optimizer, scaler = make(params), GradScaler()
     for number in range(steps):
         for spoil in [inf] * overflows.count(number) + [None]:
             set_gradients(params, number, scaler.get_scale(), spoil)

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from minigrad import DeviceError, Tensor, optim
+from minigrad import DeviceError, GradScaler, Tensor, optim
 
 from tests.minigrad.optim.optimizers import bits, every_optimizer, make_params, run, set_gradients
 
@@ -33,15 +33,15 @@ def test_it_grows_after_an_interval_and_backs_off(gpu, interval):
     """Also after its state went through JSON, in the middle of an interval."""
     interval(3)
     infinite = [False, False, True, False, False, False, False, True, True, False, False, False]
-    scaler, again = optim.GradScaler(16.0), optim.GradScaler()
+    scaler, again = GradScaler(16.0), GradScaler()
     found = scales(scaler, infinite[:5], gpu)
     again.load_state_dict(json.loads(json.dumps(scaler.state_dict())))
     assert again.state_dict() == {"scale": 8.0, "_growth_tracker": 2}
     assert found + scales(again, infinite[5:], gpu) == [16, 16, 8, 8, 8, 16, 16, 8, 4, 4, 4, 8]
     # It stays what float32 can hold.
     interval(1)
-    assert scales(optim.GradScaler(2.0**126), [False] * 3, gpu) == [2.0**127] * 3
-    assert scales(optim.GradScaler(2.0**-125), [True] * 3, gpu) == [2.0**-126] * 3
+    assert scales(GradScaler(2.0**126), [False] * 3, gpu) == [2.0**127] * 3
+    assert scales(GradScaler(2.0**-125), [True] * 3, gpu) == [2.0**-126] * 3
 
 
 # --- Mistakes
@@ -51,7 +51,7 @@ def test_it_grows_after_an_interval_and_backs_off(gpu, interval):
                                    "set step update step step"])
 def test_calls_in_the_wrong_order(calls, gpu):
     params = make_params(gpu)
-    optimizer, scaler = optim.SGD(params, lr=0.1), optim.GradScaler()
+    optimizer, scaler = optim.SGD(params, lr=0.1), GradScaler()
     known = {"unscale": lambda: scaler.unscale_(optimizer), "step": lambda: scaler.step(optimizer),
              "update": scaler.update, "set": lambda: set_gradients(params, 0)}
     *right, wrong = [known[name] for name in calls.split()]
@@ -65,7 +65,7 @@ def test_parameters_stay_in_float32(gpu):
     p = Tensor(np.ones(3, np.float16), device=gpu, requires_grad=True)
     p.sum().backward()
     with pytest.raises(ValueError, match="keep the parameters in float32"):
-        optim.GradScaler().unscale_(optim.SGD([p], lr=0.1))
+        GradScaler().unscale_(optim.SGD([p], lr=0.1))
 
 
 def test_the_host_has_no_mixed_precision():
@@ -73,7 +73,7 @@ def test_the_host_has_no_mixed_precision():
     for call in (lambda scaler: scaler.scale(a.sum()), lambda scaler: scaler.step(optim.SGD([a, b], lr=0.1))):
         set_gradients([a, b], 0)
         with pytest.raises(DeviceError, match=r"^GradScaler.*: mixed precision needs a GPU; "):
-            call(optim.GradScaler())
+            call(GradScaler())
 
 
 # --- An update that is skipped leaves no trace
@@ -99,7 +99,7 @@ def test_a_run_with_overflows_goes_on_as_if_they_had_not_been(make, overflows, s
 @every_optimizer
 def test_an_update_waits_once_for_a_gpu(make, stand_in, interval):
     interval(2)
-    params, scaler = make_params("cuda"), optim.GradScaler()
+    params, scaler = make_params("cuda"), GradScaler()
     optimizer = make(params)
     for number in range(6):
         set_gradients(params, number, 65536.0, np.inf if number == 2 else None)

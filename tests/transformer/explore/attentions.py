@@ -9,6 +9,7 @@ import numpy as np
 import minigrad as mg
 from minigrad import func, nn
 from minigrad import functional as F
+from minigrad.functional.attention import join_heads, split_heads
 
 from tests.transformer.tiny import jitter
 from tests.transformer.traces import KINDS, NAMES, made
@@ -34,8 +35,8 @@ class Gated(MultiHeadAttention):
 
     def forward(self, query, key, value, mask=None):
         keys, values = self.key(mg.tap("key_input", key)), self.value(mg.tap("value_input", value))
-        context = F.scaled_dot_product_attention(*map(self.split_heads, (query, keys, values)), mask)
-        return mg.tap("output", self.output(mg.tap("concatenated", self.join_heads(context) * query)))
+        context = F.scaled_dot_product_attention(*[split_heads(x, self.num_heads) for x in (query, keys, values)], mask)
+        return mg.tap("output", self.output(mg.tap("concatenated", join_heads(context) * query)))
 
 
 class Checkpointed(MultiHeadAttention):
