@@ -5,7 +5,6 @@ import random
 import pytest
 
 from transformer.data.tokenizer import BytePairTokenizer, build_tokenizers
-from transformer.data.vocabulary import UNK
 from transformer.explore.live import described
 
 SENTENCES = ["I'll say: it's 12,345 o'clock — we've won!", "彼はつらい人生を送った。", "naïve Straße  und  mehr",
@@ -43,16 +42,11 @@ def test_a_text_has_the_same_ids_and_ids_the_same_text_and_labels(page, tokenize
     """Any ids: with specials among them, and bytes that are no text."""
     rng, given, size = random.Random(2), texts(1), len(tokenizer.vocabulary)
     encoded = [tokenizer.encode(text) for text in given]
-    found = asked(page, tokenizer, "(text) => [tokenizer.encode(text), tokenizer.unknown(text).length > 0]", given)
+    found = asked(page, tokenizer, "(text) => [tokenizer.encode(text), tokenizer.unknown(text)]", given)
     for text, ids, one in zip(given, encoded, found, strict=True):
-        assert one == [ids, UNK in ids], repr(text)
+        assert one == [ids, tokenizer.unknown(text)], repr(text)
     rows = encoded + [[rng.choice([rng.randrange(size), rng.randrange(4)]) for _ in range(rng.randrange(9))]
                       for _ in range(400)]
     found = asked(page, tokenizer, "(ids) => [tokenizer.decode(ids), tokenizer.tokens(ids)]", rows)
     for ids, one in zip(rows, found, strict=True):
         assert one == [tokenizer.decode(ids), tokenizer.tokens(ids)], ids
-
-
-def test_what_is_unknown_is_named(page):
-    words = build_tokenizers("words", ["a b"], [], shared=True)[0]
-    assert asked(page, words, "(text) => tokenizer.unknown(text)", ["a <eos>  c b c"]) == [["<eos>", "c"]]
