@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.explorer.pages import CROSS, live_explanation, measured, show, state
+from tests.explorer.pages import CROSS, live_explanation, measured, show
 from tests.transformer.tiny import tiny_model
 
 PANELS = ["step", "softmax", "checks", "steps", "heads", "flow", "program"]
@@ -71,12 +71,6 @@ def test_what_takes_the_focus_has_a_name_and_is_reached_by_tab(opened):
             page.keyboard.press("Tab")
             page.evaluate("visited.add(document.activeElement)")
         assert page.evaluate("tabStops().filter((element) => !visited.has(element)).map(pathOf)") == []
-
-
-def test_the_settings_are_followed(opened):
-    for name, choice in (("text", "large"), ("theme", "dark"), ("text", "usual"), ("theme", "auto")):
-        opened.select_option(f"#{name}", choice)
-        assert state(opened, name) == opened.get_attribute("html", f"data-{name}") == choice
 
 
 def test_nothing_moves_for_who_wants_no_motion(opened):

@@ -50,15 +50,3 @@ def test_by_keys_into_a_place_and_out_again(live):
     live.keyboard.press("Escape")
     assert focused(live) == "map:encoder.layers.0.self_attention"
     live.wait_for_selector(".zoom-frame", state="detached")
-
-
-def test_a_sweep_can_be_paused_stepped_and_slowed(live):
-    """For who wants no motion it stands, and is stepped by hand."""
-    arrived = "document.querySelectorAll('#map .place.arrived').length"
-    live.click("[data-key='map:backward']")
-    live.wait_for_function(f"() => {arrived} > 2")
-    live.click("[data-key='backward:play']")
-    count = live.evaluate(arrived)
-    for button, more in (("slow", 0), ("on", 1), ("back", 0), ("back", -1), ("slow", -1)):
-        live.click(f"[data-key='backward:{button}']")
-        assert live.evaluate(arrived) == count + more

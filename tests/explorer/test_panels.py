@@ -1,5 +1,6 @@
 """The views beside the stage: their numbers are the engine's, and what is wrong is said to be."""
 
+import random
 import re
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.explorer.pages import (
     show,
     state,
 )
+from transformer.explore.labels import names, row_names
 
 
 @pytest.mark.parametrize("attention", [CAUSAL, CROSS])
@@ -29,15 +31,6 @@ def test_the_softmax_is_the_engines_row(opened, made, attention):
         assert_equal(bars(opened, symbol), expected)
     assert_equal(numbers(opened, "[data-fact=D] .exact"), [a @ dA])
     assert holds(opened, "sum") == "true"
-
-
-def test_a_story_shows_of_the_softmax_what_it_has_come_to(opened):
-    columns = "[...document.querySelectorAll('#panel .bar-column')].map(({dataset}) => dataset.bars)"
-    for symbol, shown in (("A", ["A"]), ("dA", ["A", "dA"]), ("D", ["A", "dA"]), ("dS", ["A", "dA", "dS"])):
-        show(opened, place=CROSS, symbol=symbol, panel="softmax", story="softmax", stop=0)
-        assert opened.evaluate(columns) == shown
-    show(opened, symbol="A", story=None)
-    assert opened.evaluate(columns) == shown
 
 
 def test_the_checks_are_the_engines_and_name_what_is_broken(opened, made):
@@ -121,3 +114,19 @@ def test_the_overview_of_all_heads_leads_into_each(opened, made):
 def effective_keys(weights):
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.exp(-(weights * logs).sum(axis=-1)).mean()
+
+
+# --- The names of rows and columns are those of explore/labels.py ------------------------------------------
+
+TEXTS = ["0", "2", "-", "wa", "è", " ", "\u3000", "a b", "\t", "\n", "", "<bos>", "<eos>", "<pad>", "<unk>"]
+
+
+def test_the_page_names_tokens_as_the_terminal_does(opened):
+    rng = random.Random(4)
+    read = [rng.choices(TEXTS, k=rng.randrange(16)) for _ in range(200)]
+    written = [[rng.choice([token, "2"]) for token in [*tokens[1:], "-"][: len(tokens)]] for tokens in read]
+    pairs = list(zip(read, written, strict=True))
+    assert opened.evaluate("(all) => all.map(tokenNames)", read) == [names(tokens) for tokens in read]
+    found = opened.evaluate("(all) => all.map(([read, written]) => rowNames(read, written))", pairs)
+    assert found == [row_names(*both) for both in pairs]
+    assert opened.evaluate("currentView().labels.query") == ["<bos> → e", "e → f", "f → g", "g → <eos>"]

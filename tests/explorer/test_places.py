@@ -134,15 +134,6 @@ def test_a_sum_can_be_stepped_through(opened):
         assert opened.locator("#stage .pulse").count() == 2  # the entries of the term
 
 
-def test_a_token_lights_up_wherever_its_name_stands(opened):
-    show(opened, place=CROSS, symbol="A", panel="flow")
-    opened.locator("#stage .grid[data-name=A] .labels.top > span").nth(2).hover()
-    assert set(opened.locator(".lit-token:not(.bar-cell)").all_text_contents()) == {"c"}
-    assert opened.locator("#stage .lit-token").count() == 2
-    opened.locator("#place h2").hover()
-    assert opened.locator(".lit-token").count() == 0
-
-
 def test_one_row_and_one_cell_stay_chosen_through_all_steps(opened):
     """A query stays a query and a key a key, on whichever axis the tensor has them."""
     show(opened, place=CROSS, symbol="dS", cell={"row": 2, "col": 4})

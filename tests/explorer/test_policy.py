@@ -27,14 +27,11 @@ def test_tokens_are_text_and_nothing_else(open_page, tmp_path):
 ELSEWHERE = "http://127.0.0.1:9/"
 PUT_IN = {  # what is done, and the directive that refuses it
     "a fetch": (f"fetch('{ELSEWHERE}').catch(() => null)", "connect-src"),
-    "a beacon": (f"navigator.sendBeacon('{ELSEWHERE}', 'x')", "connect-src"),
     "a socket": ("new WebSocket('ws://127.0.0.1:9/')", "connect-src"),
     "an image": (f"new Image().src = '{ELSEWHERE}'", "img-src"),
-    "a picture of a style": (f"document.body.style.background = 'url({ELSEWHERE})'", "img-src"),
     "a handler": ("const button = add('button', {}); button.setAttribute('onclick', 'ran=1'); button.click()",
                   "script-src-attr"),
     "a script": ("add('script', {text: 'ran=1'})", "script-src-elem"),
-    "a script from elsewhere": (f"add('script', {{src: '{ELSEWHERE}'}})", "script-src-elem"),
     "a style": ("add('style', {textContent: '*{}'})", "style-src-elem"),
     "a frame": (f"add('iframe', {{src: '{ELSEWHERE}'}})", "frame-src"),
     "a base": (f"add('base', {{href: '{ELSEWHERE}'}})", "base-uri"),

@@ -56,15 +56,6 @@ def test_a_large_model_computes_in_a_worker(tmp_path, open_page):
     }""")
 
 
-def test_a_typed_target_is_computed(page):
-    before = page.inner_text(".loss-number")
-    page.fill("#text-target", "b b a")
-    page.wait_for_function("() => explorer.state.target === 'b b a'")  # without Enter
-    enter(page, "target", "b b a")
-    assert page.inner_text(".loss-number") == page.evaluate("formatNumber(currentRun().loss, 4)") != before
-    assert page.locator(".token.target .token-text").all_inner_texts() == ["b", "b", "a", "<eos>"]
-
-
 def test_of_a_typed_source_the_model_writes_the_target_but_for_one_that_was_typed(page):
     enter(page, "source", "g g")
     assert state(page, "target") is None

@@ -1,9 +1,6 @@
 """For the tests of decoding: small models with peaked distributions, and texts found the slow and plain way."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +14,7 @@ PAD, BOS, EOS = 0, 1, 2
 LETTERS = (3, 4, 5)  # the target's ordinary tokens
 
 
-def peaked_model(seed: int, sharpness: float = 6.0, dtype: Any = np.float64, **changes: Any) -> Transformer:
+def peaked_model(seed, sharpness=6.0, dtype=np.float64, **changes):
     """An untrained model with a target vocabulary of three letters, made certain of itself by large output weights."""
     options = {"d_model": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 2, "d_ff": 32,
                "dropout": 0.1, "max_length": 40, "output_bias": True} | changes
@@ -27,14 +24,14 @@ def peaked_model(seed: int, sharpness: float = 6.0, dtype: Any = np.float64, **c
     return model.to(dtype=dtype)
 
 
-def prefer(model: Transformer, **logits: float) -> Transformer:
+def prefer(model, **logits):
     """Add to the logits of eos, pad or bos; returns the model."""
     for name, amount in logits.items():
         model.projection.bias.data[getattr(model.config, f"{name}_id")] += amount
     return model
 
 
-def random_sources(seed: int, lengths: tuple[int, ...] = (5, 2, 7, 1, 4)) -> np.ndarray:
+def random_sources(seed, lengths=(5, 2, 7, 1, 4)):
     """Source ids of these lengths, each with end-of-sentence after it, padded."""
     rng = np.random.default_rng(seed)
     sources = np.full((len(lengths), max(lengths) + 1), PAD)

@@ -6,7 +6,7 @@ DIGITS = {"one": "一", "two": "二", "three": "三"}
 SENTENCES = [" ".join(words) for length in (1, 2, 3) for words in product(DIGITS, repeat=length)]
 
 
-def translated(sentence: str) -> str:
+def translated(sentence):
     """The right answer."""
     return " ".join(DIGITS[word] for word in sentence.split())
 

@@ -10,8 +10,8 @@ from minigrad import Tensor, nn
 from minigrad.func import functional_call
 
 from tests.transformer.decoding_models import random_sources
-from tests.transformer.tiny import LABELS, PAD, SOURCE, jitter, tiny_config, tiny_model
-from transformer import DecoderLayer, GroupedQueryAttention, LanguageModel, RotaryPositions, causal_mask
+from tests.transformer.tiny import LABELS, PAD, SOURCE, jitter, tiny_model
+from transformer import GroupedQueryAttention, LanguageModel, RotaryPositions
 
 TEXTS = np.array([[5, 3, 9, 7, 2], [8, 4, 2, 0, 0]])  # unequal lengths; 0 is padding
 MEMORY = Tensor(np.random.default_rng(1).normal(size=(3, 7, 8)))
@@ -100,28 +100,6 @@ def language_model(**options):
 def continuing(**options):
     return lambda device="cpu", **more: Example(language_model(**options | more).to(device), (TEXTS,), lambda: (
         {"memory": MEMORY.to(device)} if options.get("cross_attention") else {}))
-
-
-class Captions(nn.Module):
-    """A decoder with cross-attention, whose one layer runs twice: ids (B, T) and a memory (B, S, D) → (B, T, V)."""
-
-    def __init__(self, config):
-        super().__init__()
-        self.table, self.layer = nn.Embedding(11, config.d_model), DecoderLayer(config)
-
-    def forward(self, ids, memory, cache):
-        past = cache.begin(ids)
-        x, mask = self.table(ids[:, past:]), causal_mask(ids.shape[1] - past, ids.shape[1])
-        for number in range(2):
-            x = self.layer(x, memory, mask, cache=cache[number])
-        return x @ self.table.weight.mT
-
-
-def captions(device="cpu"):
-    with minigrad.random.fork(2):
-        model = Captions(tiny_config())
-    jitter(model)
-    return Example(model.to(device, np.float64), (), lambda: {"memory": MEMORY.to(device)})
 
 
 THREE_WAY = {"share_embeddings": True, "tie_output": True}

@@ -22,7 +22,7 @@ from transformer.decode.search import Search, decoding
     (lambda model, cache: (cache.select([0, 1, 2], np.zeros((3, 2), int)), model(IDS[[0, 0, 1, 1, 2, 2]], cache=cache)),
      ValueError, "with 2 hypotheses"),
     *((lambda model, cache, texts=texts: cache.select(texts), error, "Cache: the numbers of texts")
-      for texts, error in (([True, False, True], TypeError), ([0.5], TypeError), ([3], IndexError))),
+      for texts, error in (([True, False, True], TypeError), ([3], IndexError))),
     (lambda model, cache: setattr(model.layers[0], "forward", lambda *args, layer=model.layers[0].forward, **options: (
         layer(*args, **options), layer(*args, **options))) or model(IDS, cache=cache),
      ValueError, "called once at each reading"),
@@ -45,7 +45,6 @@ WITHOUT = {
     "hands it to what takes none": lambda forward: partial(lambda inner, *args, **options: inner(*args, **options),
                                                            lambda *args: forward(*args)),
     "ignores all options": lambda forward: lambda *args, **options: forward(*args),
-    "ignores it by name": lambda forward: lambda *args, cache=None: forward(*args),
 }
 
 

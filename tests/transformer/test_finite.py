@@ -39,19 +39,17 @@ def large_logits(model):
 
 BROKEN = {
     "nan": (lambda model: one_element(model, np.nan), NAME),
-    "infinite": (lambda model: one_element(model, np.inf), NAME),
     "huge": (large_logits, "finite, but too large"),
 }
 broken = pytest.mark.parametrize(("spoil", "cause"), BROKEN.values(), ids=BROKEN)
 
 
 @broken
-@pytest.mark.parametrize("decode", [greedy, lambda *given: beam_search(*given, 3, 2)], ids=["greedy", "beam"])
-def test_nothing_is_decoded(decode, spoil, cause):
+def test_nothing_is_decoded(spoil, cause):
     model = peaked_model(0, dtype=np.float32)
     spoil(model)
     with pytest.raises(NotFinite, match=cause) as caught:
-        decode(model, SOURCES)
+        beam_search(model, SOURCES, 3)
     assert "\n" not in str(caught.value)
 
 

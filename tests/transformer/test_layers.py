@@ -11,12 +11,7 @@ from minigrad import Tensor, nn
 from minigrad import functional as F
 
 from tests.transformer.tiny import tiny_config
-from transformer.model import (
-    DecoderLayer,
-    LearnedPositions,
-    SinusoidalPositions,
-    sinusoid,
-)
+from transformer.model import EncoderLayer, SinusoidalPositions, sinusoid
 
 # ------------------------------------------------------------------ positions
 
@@ -40,18 +35,7 @@ def test_sinusoid_is_the_formula_in_both_layouts_from_both_first_positions(layou
         table = sinusoid(20, d_model, layout, first)
         expected = [[formula(first + row, feature, d_model) for feature in range(d_model)] for row in range(20)]
         np.testing.assert_allclose(table, expected, rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
-def test_positions_are_rows_from_an_offset_within_a_limit(kind):
-    positions = kind(5, 4)
-    whole = positions(5).numpy()
-    np.testing.assert_array_equal(positions(2, offset=3).numpy(), whole[3:])
-    assert whole.dtype == np.float32
-    assert list(positions.state_dict()) == (["table"] if kind is LearnedPositions else [])
-    for length, offset in ((6, 0), (3, 3)):
-        with pytest.raises(ValueError, match=r"6 tokens .* 5 positions"):
-            positions(length, offset)
+    assert SinusoidalPositions(5, 4)(3).dtype == np.float32
 
 
 # ------------------------------------------------------------------ dropout
@@ -75,20 +59,14 @@ def test_one_dropout_object_in_two_places_has_a_right_gradient():
 
 
 def test_dropout_is_where_the_design_has_it():
-    """On attention weights, the feed-forward's inner features, and each sublayer's output before it is added."""
-    layer, shapes = DecoderLayer(tiny_config(dropout=0.25)).to(dtype=np.float64), []
-
-    def visitor(name, tensor):
-        if name == "dropped_weights":
-            shapes.append(tensor.shape)
-        return tensor
-
-    with minigrad.random.fork(1), minigrad.tapping(visitor):
-        layer(features(2, 3), features(2, 4))
-        assert minigrad.random.next_key().call == 2 + 1 + 3  # two attentions, one feed-forward, three residuals
-    assert shapes == [(2, 2, 3, 3), (2, 2, 3, 4)]
-    part, x, found = layer.feed_forward, features(2, 3), []
-    for make in (lambda: part(x), lambda: part.outer(F.dropout(F.relu(part.inner(x)), 0.25))):
-        with minigrad.random.fork(1):
-            found.append(make().numpy())
-    np.testing.assert_array_equal(*found)
+    """On the feed-forward's inner features, and each sublayer's output before it is added."""
+    layer, x = EncoderLayer(tiny_config(dropout=0.25)).to(dtype=np.float64), features(2, 3)
+    forward, residual = layer.feed_forward, layer.feed_forward_residual
+    for part, expected in (
+            (lambda: forward(x), lambda: forward.outer(F.dropout(F.relu(forward.inner(x)), 0.25))),
+            (lambda: residual(x, lambda y: y), lambda: x + F.dropout(residual.norm(x), 0.25))):
+        found = []
+        for make in (part, expected):
+            with minigrad.random.fork(1):
+                found.append(make().numpy())
+        np.testing.assert_array_equal(*found)

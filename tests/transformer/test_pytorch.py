@@ -46,21 +46,16 @@ def build(kind, options):
         layer_norm_eps=options["eps"]))
 
 
-AROUND = [line.split() for line in """\
-encoder.embedding.table      source_embedding
-decoder.embedding.table      target_embedding
-encoder.embedding.positions  source_positions
-decoder.embedding.positions  target_positions
-projection                   generator
-encoder                      transformer.encoder
-decoder                      transformer.decoder
-""".splitlines()]
-HERE = [(theirs, ours) for ours, theirs in AROUND]
+AROUND = {
+    "encoder.embedding.table": "source_embedding", "encoder.embedding.positions": "source_positions",
+    "decoder.embedding.table": "target_embedding", "decoder.embedding.positions": "target_positions",
+    "projection": "generator", "encoder": "transformer.encoder", "decoder": "transformer.decoder"}  # the longer first
+HERE = {theirs: ours for ours, theirs in AROUND.items()}
 
 
 def renamed(name, names):
     """Of a tensor of the whole model, which stands around PyTorch's ``nn.Transformer``."""
-    return next((new + name.removeprefix(old) for old, new in names if name.startswith(f"{old}.")), name)
+    return next((new + name.removeprefix(old) for old, new in names.items() if name.startswith(f"{old}.")), name)
 
 
 def parts(kind, module):

@@ -102,7 +102,6 @@ def test_every_module_comes_back_bit_for_bit(make, expected, tmp_path, device):
 def test_gradients_of_frozen_parts_are_zeros_and_all_are_copies(device):
     module = filled(MultiHeadAttention(4, 2), 0).to(device)
     module.output.bias.requires_grad = module.key.bias.requires_grad = False
-    assert to_pytorch(module, gradients=True) == {}
     x = Tensor(np.ones((2, 3, 4), np.float32), device=device)
     module(x, x, x).sum().backward()
     gradients, before = to_pytorch(module, gradients=True), held(module)
@@ -147,31 +146,32 @@ IN_PROJ = "layers.1.self_attn.in_proj_weight"
      "missing: table.weight, head.weight, again.weight"),
 ])
 def test_every_problem_is_listed_and_nothing_is_changed(make, changes, problems):
-    """But names alone, and those not shared are returned, if not `strict`."""
+    """If not `strict`, problems of names alone are none."""
     module, other = filled(make(), 1), filled(make(), 2)
     state = {name: value for name, value in (to_pytorch(module) | changes).items() if value is not None}
-    before, wrong = held(other), not problems.startswith("missing")
-    for strict in {True, not wrong}:
-        with pytest.raises(ValueError, match="nothing was changed") as error:
-            load_pytorch(other, state, strict=strict)
-        assert [problem for problem in problems.split("; ") if problem not in str(error.value)] == []
+    before = held(other)
+    with pytest.raises(ValueError, match="nothing was changed") as error:
+        load_pytorch(other, state, strict=problems.startswith("missing"))
+    assert [problem for problem in problems.split("; ") if problem not in str(error.value)] == []
     assert held(other) == before
-    if not wrong:
-        missing, more = load_pytorch(other, state, strict=False)
-        assert (", ".join(missing), more) == (problems[9:].partition(";")[0], ["more"] * ("more" in state))
-        assert held(other) == held(module) | {name: before[name] for name in missing}
 
 
-@pytest.mark.parametrize("name", ["table.weight", "again.weight"])
-def test_one_name_of_tied_values_is_enough(name):
+def test_names_alone_are_returned_if_it_is_not_strict():
+    module, other = filled(block(), 1), filled(block(), 2)
+    state, before = to_pytorch(module) | {"more": np.ones(1)}, held(other)
+    del state["norm.bias"]
+    assert load_pytorch(other, state, strict=False) == (["norm.bias"], ["more"])
+    assert held(other) == held(module) | {"norm.bias": before["norm.bias"]}
+
+
+def test_one_name_of_tied_values_is_enough():
     module = tied()
-    load_pytorch(module, {name: np.full((7, 4), 2, np.float32)})
+    load_pytorch(module, {"again.weight": np.full((7, 4), 2, np.float32)})
     assert (module.head.weight.numpy() == 2).all()
 
 
 @pytest.mark.parametrize(("given", "own", "fits"), [
-    ("float16", "float32", True), ("float32", "float64", True), ("float32", "float16", False),
-    ("int8", "float32", False)])
+    ("float16", "float32", True), ("float32", "float16", False), ("int8", "float32", False)])
 def test_values_of_lower_precision_are_widened(given, own, fits, device):
     module = nn.Linear(3, 1, bias=False).to(device, own)
     state = {"weight": Tensor(np.array([[1, 0, 1]], given), device=device)}
@@ -209,14 +209,9 @@ def test_a_tensor_of_pytorch_in_bfloat16_or_on_a_gpu():
     assert held(module) == {"weight": [[1, 2]]}
 
 
-def test_arguments_of_other_types(tmp_path):
-    module = MultiHeadAttention(4, 2)
+def test_sources_of_other_kinds(tmp_path):
     (tmp_path / "model.pt").write_bytes(b"PK\x03\x04" + bytes(60))
-    for call, error, message in (
-            (lambda: to_pytorch({}), TypeError, "module of minigrad, got a dict"),
-            (lambda: load_pytorch(module, {"in_proj_bias": [0.0] * 12}), TypeError, r"in_proj_bias .* list"),
-            (lambda: load_pytorch("weights.safetensors", module), TypeError, "str|MultiHeadAttention"),
-            (lambda: load_pytorch(module, tmp_path / "model.pt"), CheckpointError,
-             r"model\.pt: not a readable safetensors file.*torch\.load")):
+    for source, error, message in (({"in_proj_bias": [0.0] * 12}, TypeError, "in_proj_bias .* list"),
+                                   (3, TypeError, "got a int"), (tmp_path / "model.pt", CheckpointError, "torch.load")):
         with pytest.raises(error, match=message):
-            call()
+            load_pytorch(MultiHeadAttention(4, 2), source)

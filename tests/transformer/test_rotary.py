@@ -15,12 +15,12 @@ X = RNG.standard_normal((2, 3, 4, 6))  # (B, H, T, d)
 def by_complex_numbers(x, positions, base, layout, features):
     """The pairs as complex numbers times ``exp(i·p·base^(-2j/features))`` (equation 16 of the paper)."""
     n = features // 2
-    turning = x[..., :features]
-    numbers = turning[..., ::2] + 1j * turning[..., 1::2] if layout == "interleaved" else (
-        turning[..., :n] + 1j * turning[..., n:])
-    numbers = numbers * np.exp(1j * np.asarray(positions)[..., None] / base ** (2 * np.arange(n) / features))
-    turned = np.stack([numbers.real, numbers.imag], axis=-1 if layout == "interleaved" else -2)
-    return np.concatenate([turned.reshape(turning.shape), x[..., features:]], axis=-1)
+    first, second = (slice(n), slice(n, 2 * n)) if layout == "halves" else (slice(0, 2 * n, 2), slice(1, 2 * n, 2))
+    turned = (x[..., first] + 1j * x[..., second]) * np.exp(
+        1j * positions[:, None] / base ** (2 * np.arange(n) / features))
+    out = x.copy()
+    out[..., first], out[..., second] = turned.real, turned.imag
+    return out
 
 
 @pytest.mark.parametrize(("dtype", "position", "base", "tolerance"), [

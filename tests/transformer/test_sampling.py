@@ -16,12 +16,12 @@ DRAWS = 20_000
 LEAST = 1e-3  # a p-value below this would be a wrong distribution: the seeds are fixed
 
 
-def frequencies(seed: int, **options) -> np.ndarray:
+def frequencies(seed, **options):
     uniform = np.random.default_rng(seed).random(DRAWS)
     return np.bincount(Controls(**options).draw(np.tile(LOGS, (DRAWS, 1)), uniform), minlength=6)
 
 
-def fits(counts: np.ndarray, probabilities: np.ndarray) -> bool:
+def fits(counts, probabilities):
     """Pearson's χ² test; what has probability 0 must not occur at all."""
     possible = probabilities > 0
     expected = probabilities[possible] / probabilities.sum() * counts.sum()
@@ -34,7 +34,6 @@ def fits(counts: np.ndarray, probabilities: np.ndarray) -> bool:
     ({"top_k": 2}, [0, 0.3, 0, 0.4, 0, 0]),
     ({"top_p": 0.6}, [0, 0.3, 0, 0.4, 0, 0]),
     ({"top_k": 3, "top_p": 0.8}, [0, 0.3, 0, 0.4, 0, 0]),  # of the three, 0.7 / 0.85 is more than 0.8
-    ({"top_k": 3, "top_p": 0.9}, [0, 0.3, 0, 0.4, 0.15, 0]),
     ({"temperature": 0.5, "top_p": 0.8}, [0, 0.09, 0, 0.16, 0, 0]),  # 0.25 / 0.285 is more than 0.8
 ], ids=str)
 def test_draws_follow_the_distribution(options, expected):

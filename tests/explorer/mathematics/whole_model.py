@@ -35,50 +35,56 @@ OUT_OF = {"norm": "Y", "feed_forward": "Y", "embedding": "Y", "inner": "^H", "ta
 
 BREAKAGES = ["batch", "rowsum", "transpose", "mask"]
 
-# What the tests ask of the scripts, beside what they offer: whole matrices at once.
+# What the tests ask of the scripts: for every tensor, how far the worst of its written sums is from the cell, in
+# proportion to the largest cell or term (of a gradient that is 0 both have the rounding errors of terms that cancel);
+# and from what it says: terms add up to the sum, and are the products of their factors, which are entries of the
+# tensors they name; the sum that stands aside is that of a factor.
 ASKING = """
-const bySymbol = (result, make) => result.heads.map((_, head) => Object.fromEntries(
-  Object.keys(kindOfResult(result).tensors).filter((symbol) => tensorAt(result, head, symbol) !== null)
-    .map((symbol) => [symbol, make(symbol, head)])));
-const allCells = (result, read) => bySymbol(result, (symbol, head) => {
-  const {rows, cols} = tensorAt(result, head, symbol);
-  return makeMatrix(rows, cols, (i, j) => read(explainCell(result, head, symbol, i, j), head)).toNested();
-});
-
-// How far the worst of all written sums is from what it says: terms add up to the sum, and are the products of their
-// factors, which are entries of the tensors they name; the sum that stands aside is that of a factor.
-const faultOfSums = (result) => {
-  const ofParts = {
-    difference: ([a, b]) => a - b, exponential: ([a, b]) => Math.exp(a - b), reciprocal: ([a]) => 1 / a,
-    root: ([a]) => 1 / Math.sqrt(a), "negative logarithm": ([a]) => -Math.log(a),
-    "logarithm of 1 +": ([a]) => Math.log1p(a),
-  };
-  const faultOfSum = (parts, whole) => (parts.length === 0 ? 0
-    : Math.abs(whole - parts.reduce((total, {product}) => total + product, 0)));
-  return Math.max(...allCells(result, ({terms, aside, sum}, head) => {
-    const entryOf = ({symbol, i, j, item, head: other}) => {
-      const of = item === undefined ? result : result.items[item];
-      return (of.heads[other ?? head][symbol] ?? of.shared[symbol]).at(i, j);
-    };
-    const faultOf = (factor) => {
-      if (factor.kind === undefined) return factor.symbol && factor.value !== entryOf(factor) ? Infinity : 0;
-      const parts = factor.of.reduce((fault, inner) => fault + faultOf(inner), 0);
-      if (factor.kind === "function") {
-        const {value, slope} = ACTIVATIONS[factor.name.replace("′", "")];
-        return Math.abs(factor.value - (factor.name.endsWith("′") ? slope : value)(factor.of[0].value)) + parts;
-      }
-      return Math.abs(factor.value - ofParts[factor.kind](factor.of.map((inner) => inner.value))) + parts;
-    };
-    const faults = [...terms, ...(aside ? aside.terms : [])].map(({factors, product}) => (
-      Math.abs(product - factors.reduce((total, {value}) => total * value, 1))
-      + factors.reduce((fault, factor) => fault + faultOf(factor), 0)));
-    const values = terms.flatMap(({factors}) => factors).flatMap(
-      ({value, of = []}) => [value, ...of.map((inner) => inner.value)]);
-    const standsFor = (value) => Math.abs(value - aside.sum) <= 1e-14 * Math.max(1, Math.abs(value));
-    const faultOfAside = aside ? faultOfSum(aside.terms, aside.sum) + (values.some(standsFor) ? 0 : Infinity) : 0;
-    return Math.max(0, ...faults) + faultOfSum(terms, sum) + faultOfAside;
-  }).flatMap((matrices) => Object.values(matrices).flat(2)));
+const OF_PARTS = {
+  difference: ([a, b]) => a - b, exponential: ([a, b]) => Math.exp(a - b), reciprocal: ([a]) => 1 / a,
+  root: ([a]) => 1 / Math.sqrt(a), "negative logarithm": ([a]) => -Math.log(a),
+  "logarithm of 1 +": ([a]) => Math.log1p(a),
 };
+const total = (list, of) => list.reduce((sum, one) => sum + of(one), 0);
+
+function faultOfSum(result, head, {terms, aside, sum}) {
+  const entryOf = ({symbol, i, j, item, head: other}) => {
+    const of = item === undefined ? result : result.items[item];
+    return (of.heads[other ?? head][symbol] ?? of.shared[symbol]).at(i, j);
+  };
+  const faultOf = (factor) => {
+    const {kind, of, value, symbol, name} = factor;
+    if (kind === undefined) return symbol && value !== entryOf(factor) ? Infinity : 0;
+    const made = kind !== "function" ? OF_PARTS[kind](of.map((inner) => inner.value))
+      : ACTIVATIONS[name.replace("′", "")][name.endsWith("′") ? "slope" : "value"](of[0].value);
+    return Math.abs(value - made) + total(of, faultOf);
+  };
+  const faultOfTerm = ({factors, product}) => total(factors, faultOf)
+    + Math.abs(product - factors.reduce((product, {value}) => product * value, 1));
+  const written = (parts, whole) => total(parts, faultOfTerm)
+    + (parts.length > 0 ? Math.abs(whole - total(parts, ({product}) => product)) : 0);
+  if (!aside) return written(terms, sum);
+  const factors = terms.flatMap(({factors}) => factors).flatMap((factor) => [factor, ...factor.of ?? []]);
+  const stands = factors.some(({value}) => Math.abs(value - aside.sum) <= 1e-14 * Math.max(1, Math.abs(value)));
+  return written(terms, sum) + written(aside.terms, aside.sum) + (stands ? 0 : Infinity);
+}
+
+const writtenSums = (result) => result.heads.flatMap((_, head) => (
+  Object.keys(kindOfResult(result).tensors).flatMap((symbol) => sumsOfTensor(result, head, symbol))));
+
+function sumsOfTensor(result, head, symbol) {
+  const matrix = tensorAt(result, head, symbol);
+  if (matrix === null) return [];
+  let [apart, size, fault] = [0, 0, 0];
+  for (let n = 0; n < matrix.data.length; n++) {
+    const cell = explainCell(result, head, symbol, Math.floor(n / matrix.cols), n % matrix.cols);
+    const value = matrix.data[n], sizes = [value, ...cell.terms.map(({product}) => product)];
+    if (cell.sum !== value) apart = Math.max(apart, Math.abs(cell.sum - value)); // −∞ is −∞
+    size = Math.max(size, ...sizes.filter(Number.isFinite).map(Math.abs));
+    fault = Math.max(fault, faultOfSum(result, head, cell));
+  }
+  return [[symbol, apart / (size || 1), fault]];
+}
 """
 
 

@@ -2,20 +2,17 @@
 
 import re
 
-import numpy as np
 import pytest
 
 from tests.transformer.commands import call, refused
 from tests.transformer.explore.test_page import data_of
-from transformer.explore.translation import explain
-from transformer.translator import Translator
 
 CROSS = "decoder.layers.0.cross_attention"
 NAMES = ["encoder.layers.0.self_attention", "decoder.layers.0.self_attention", CROSS]
 
 
-def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
-    """They are the same, of a batch whose shorter sentences are padded; what no vocabulary has is told."""
+def test_a_page_and_the_text_of_a_batch(run, tmp_path):
+    """What no vocabulary has is told."""
     path = tmp_path / "page.html"
     result = call("explain", run, "three one", "--html", path, "--text", "--step", "A", "--also", "three one moin two")
     assert result.exit_code == 0, result.output
@@ -25,10 +22,7 @@ def test_a_page_and_the_numbers_of_the_terminal(run, tmp_path):
     data = data_of(path.read_text(encoding="utf-8"))
     assert [entry["name"] for entry in data["attentions"]] == NAMES
     assert data["model"]["texts"]["source"] == ["three one", "three one moin two"]
-    weights = np.array([[float(number.replace("−", "-")) for number in line.split()[-5:-2]]
-                        for line in result.stdout.splitlines() if re.match(r"\d: \S+ → ", line)])
-    expected = explain(Translator.load(run), ["three one", "three one moin two"]).trace[CROSS].weights.numpy()
-    np.testing.assert_allclose(weights, expected[0, 0, :3, :3], atol=2e-4)
+    assert f"\n{CROSS} (cross attention of layer 1), item 1, head 1 of " in result.stdout
 
 
 def test_a_page_with_a_target_and_an_attention_to_open_with(run, tmp_path):

@@ -1,17 +1,14 @@
-"""The commands as processes: the terminal, pipes, signals."""
+"""The commands as processes: the terminal and pipes."""
 
 import io
 import os
-import signal
 import sys
-import time
 
 import pytest
 
 from tests.transformer.commands import SMALL, start
 from transformer.cli import main
 from transformer.training.checkpoints import load_run
-from transformer.training.run_folder import is_run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="terminals, signals and descriptors of POSIX")
 
@@ -46,20 +43,6 @@ def test_a_reader_that_stops_reading_is_no_error(run, monkeypatch):
         process.stdin.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=60) == 1
-
-
-@posix
-def test_a_signal_saves_the_training_and_it_says_how_to_go_on(tmp_path):
-    folder = tmp_path / "a run"
-    process = start("train", *SMALL, "--steps", 100_000, "--valid-every", 2, "--out", folder)
-    while not is_run(folder):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGTERM
-    assert errors.decode().endswith(
-        f"stopped; go on with  python -m transformer train --out '{folder}' --resume{os.linesep}")
 
 
 @posix

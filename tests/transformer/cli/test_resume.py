@@ -14,9 +14,7 @@ from transformer.training.checkpoints import load_run
 
 @pytest.mark.parametrize(("arguments", "fixed", "changed"), [
     ("--layers 2", "--encoder-layers, --decoder-layers", {}),
-    ("--task reverse", "--task", {}),
     ("--seed 4 --batch-tokens 9", "--batch-tokens, --seed", {}),
-    ("--config base --tokens characters", "--tokens, --config", {}),
     ("--train a b --valid c d", "--train, --valid", {}),
     ("--minutes 9 --keep 9 --steps 99", "", {"minutes": 9.0, "keep": 9, "steps": 99}),
 ])

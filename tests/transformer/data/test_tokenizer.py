@@ -135,7 +135,6 @@ def foreign(kind):
     split, options, model_options = {
         "BPE": ("ByteLevel", {"initial_alphabet": parts.ByteLevel.alphabet()}, {"dropout": 0.5}),
         "Unigram": ("Metaspace", {"unk_token": "[UNK]"}, {}), "WordPiece": ("Whitespace", {}, {"unk_token": "[UNK]"}),
-        "WordLevel": ("Whitespace", {}, {"unk_token": "[UNK]"}),
     }[kind]
     found = package.Tokenizer(getattr(models, kind)(**model_options))
     found.pre_tokenizer, found.normalizer = getattr(parts, split)(), package.normalizers.Lowercase()
@@ -150,7 +149,7 @@ def foreign(kind):
     return found
 
 
-@pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordPiece", "WordLevel"])
+@pytest.mark.parametrize("kind", ["BPE", "Unigram", "WordPiece"])
 def test_any_tokenizer_of_hugging_face(kind, tmp_path):
     theirs, path = foreign(kind), tmp_path / "file"
     theirs.save(str(path))

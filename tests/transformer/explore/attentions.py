@@ -142,7 +142,6 @@ ATTENTIONS = {
     "broadcast": lambda: case(Of(broadcast), X),
     "biased": lambda: case(Of(biased), X),
     "biased and masked": lambda: case(Of(partial(biased, mask=MASK)), X),
-    "one head of keys": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 1), X, X, X, group=4, **SELF),
     "rotary": lambda: case(GroupedQueryAttention(WIDTH, HEADS, 2, rotary=RotaryPositions()), X, X, X, group=2,
                            kind="self", known=AROUND, letters="VO"),
 }

@@ -34,13 +34,10 @@ def test_the_pages_own_stories_and_that_of_the_manual_can_be_told():
 @pytest.mark.parametrize(("changes", "place"), [
     ({"about": "all"}, "story: about: "),
     ({"text": "{nothing}"}, "story: stop 2: text: {nothing}: "),
-    ({"text": "an open { brace"}, "story: stop 2: text: "),
     ({"texts": "a"}, "story: stop 2: texts: "),
     ({"state": {"simbol": "A"}}, "story: stop 2: state: simbol: "),
-    ({"state": {"cell": ["row", -1]}}, "story: stop 2: state: cell: "),
     ({"point": "grid:A"}, "story: stop 2: point: "),
     ({"do": "jump"}, "story: stop 2: do: "),
-    ({"point": ["token:largest"]}, "story: stop 2: point: "),
 ])
 def test_a_mistake_is_one_line_with_stop_and_field(changes, place):
     with pytest.raises(StoryError) as error:

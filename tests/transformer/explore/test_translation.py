@@ -27,9 +27,8 @@ def test_the_loss_is_that_of_the_translator(translator, targets):
     assert explanation.again().item() == pytest.approx(explanation.loss, rel=1e-9)
     assert explanation.title == "; ".join(f"{left} → {right}" for left, right in pairs)
     width = max(len(right.split()) for _, right in pairs) + 1
-    for item, (left, right) in enumerate(pairs):
+    for item, (_, right) in enumerate(pairs):
         written = [*right.split(), "<eos>"]
-        assert explanation.tokens.source[item][:len(left.split()) + 1] == [*left.split(), "<eos>"]
         assert explanation.tokens.target[item] == ["<bos>", *written, *["<pad>"] * width][:width]
         assert explanation.tokens.following[item] == [*written, *["<pad>"] * width][:width]
 
@@ -77,10 +76,9 @@ def test_a_model_that_writes_one_token_for_ever(translator, token, times):
     assert explanation.tokens.following == [[*[written] * times, "<eos>"]]
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (([],), "a target for each source"), (("one", ["一", "二"]), "a target for each"),
-    (("one", "一 " * 8), "a sequence of 9 tokens is longer than the model's 8")])
-def test_wrong_use(translator, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        explain(translator, *arguments)
+def test_wrong_use(translator):
+    for arguments, message in ((("one", ["一", "二"]), "a target for each source"),
+                               (("one", "一 " * 8), "a sequence of 9 tokens is longer than the model's 8")):
+        with pytest.raises(ValueError, match=message):
+            explain(translator, *arguments)
     assert explain(translator, "one " * 7, "一 " * 7).trace[CROSS].scores.shape[-2:] == (8, 8)  # just not too long
