@@ -37,7 +37,7 @@ def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks
     """
     source, output = standard_input().buffer, sys.stdout.buffer
     translator = Translator.load(folder, device, checkpoint, ranks)
-    terminal = ranks.broadcast(source.isatty())
+    terminal = ranks.first(source.isatty)
     positions, notes = translator.model.config.max_length, Notes()
 
     with mistakes(), decoding_threads(translator.model.config, threads, translator.model.device):
