@@ -49,7 +49,7 @@ def goes_on_elsewhere(first, second, folder, **changes):
     resumed = updated(folder / "moves", second, 4, "latest", **changes)
     for name, value in weights(stayed).items():
         np.testing.assert_allclose(weights(resumed)[name], value, rtol=0, atol=1e-9, err_msg=name)
-    assert resumed.scheduler.get_last_lr() == stayed.scheduler.get_last_lr()
+    assert resumed.progress.learning_rate == stayed.progress.learning_rate
 
 
 @ELSEWHERE

@@ -4,8 +4,6 @@ Its cells are numbers, so that a line is its cells with commas between them, and
 leaves in the file is a damaged line.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import re
