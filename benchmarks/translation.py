@@ -27,7 +27,7 @@ from transformer.model import sinusoid
 from transformer.training.checkpoints import load_run
 from transformer.training.loop import ALPHAS, limits_reached
 from transformer.training.memory import keep_freed_memory
-from transformer.training.trainer import Trainer, score
+from transformer.training.trainer import Trainer
 
 
 def counterpart(trainer: Trainer) -> TransformerByHand:
@@ -96,8 +96,7 @@ def main(folder: Path, threads: int) -> None:
         progress.step += 1
         progress.seconds += time.perf_counter() - start
     load_pytorch(trainer.model, weights, rename=lambda name: None if name in own else name)
-    by_alpha = {alpha: score(trainer.translator(), trainer.valid_pairs, options, beam=4, alpha=alpha)[0]
-                for alpha in ALPHAS}
+    by_alpha = {alpha: trainer.score(4, alpha)[0] for alpha in ALPHAS}
     click.echo(json.dumps({"torch": torch.__version__, "updates": progress.step, "minutes": progress.seconds / 60,
                            "greedy": best.metric, "by_alpha": by_alpha}))
 

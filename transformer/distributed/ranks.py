@@ -102,7 +102,7 @@ class Ranks(Alone):
 
         self._mpi, self.timeout, self.for_all = MPI, timeout, False
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self._sent, self._processes, self.watched = list[Any](), [["unknown"]] * self.size, list[int]()
+        self._sent, self._processes, self.watched = list[Any](), [list[Any](["unknown"])] * self.size, list[int]()
         # Each kind of message has a communicator of its own, on which all ranks send in one order.
         self._control, self._comm, self._to_owners, self._to_all = (comm.Dup() for _ in range(4))
         # The name of the host for people, what tells it from others, and the number of the process.
@@ -149,7 +149,7 @@ class Ranks(Alone):
                 raise RankError(f"{self.name(rank)} and {self.name(0)} differ in {' and '.join(different)}; all ranks "
                                 "of a run need the same")
 
-    def first(self, work: Callable[[], T]) -> T:  # noqa: D102
+    def first(self, work: Callable[[], Any]) -> Any:  # noqa: D102
         try:
             return super().first(work)
         except Exception as error:

@@ -21,14 +21,14 @@ from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import NOISE, Progress, Run, Validation, load_model
+from transformer.training.checkpoints import NOISE, Progress, Run, Validation, load_run
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar, shortened
 from transformer.training.options import TrainingOptions
 from transformer.training.run_folder import RunError, only_writer, pointed, replace_file
 from transformer.training.signals import Stopped, stop_request, stopping_at_once
 from transformer.training.threads import decoding_threads, suitable_products
-from transformer.training.trainer import Trainer, score
+from transformer.training.trainer import Trainer
 from transformer.translator import Translator, choose_alpha, chosen_alpha
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
@@ -118,11 +118,13 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.
             if first and (ranks.size == 1 or sys.exception() is None):
                 trainer.log.draw(options.valid_metric)
-        del trainer  # frees its memory, which the best model may need
-        model, best = load_model(out, device, ranks=ranks)
-        translator = Translator(model, source_tokenizer, target_tokenizer, chosen_alpha(out, ranks))
-        by_alpha = _choose_alpha(translator, valid_pairs, options, out, ranks) if options.valid_metric == "bleu" else {}
-    return TrainingResult(out, translator, best.name, best.progress.validation, run.progress, by_alpha)
+        best, weights, _ = load_run(out, ranks=ranks)
+        trainer.model.eval().load_state_dict(weights)
+        trainer.optimizer.zero_grad()
+        by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
+        translator = Translator(trainer.model, source_tokenizer, target_tokenizer, chosen_alpha(out, ranks))
+    return TrainingResult(out, translator, best.name, best.progress.validation,  # type: ignore[arg-type]  # not None
+                          run.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:
@@ -245,18 +247,16 @@ def _in_one_line(trainer: Trainer) -> Iterator[None]:
                             f"{'go on with --resume' if last else 'begin anew'}{intact}") from error
 
 
-def _choose_alpha(translator: Translator, pairs: Pairs, options: TrainingOptions, out: Path,
-                  ranks: Alone) -> dict[float, float]:
+def _choose_alpha(trainer: Trainer) -> dict[float, float]:
     """Store the exponent of the length normalisation with which a beam of 4 has the highest BLEU; all BLEUs.
 
     A model without any BLEU to speak of keeps the default, and the result is empty.
     """
-    with decoding_threads(translator.model.config, options.threads, translator.model.device):
-        found = {alpha: score(translator, pairs, options, ranks, beam=4, alpha=alpha)[0] for alpha in ALPHAS}
+    with decoding_threads(trainer.run.config, trainer.options.threads, trainer.model.device):
+        found = {alpha: trainer.score(4, alpha)[0] for alpha in ALPHAS}
     if max(found.values()) < NOISE["bleu"]:
         return {}
-    translator.alpha = max(found, key=found.__getitem__)
-    ranks.first(lambda: choose_alpha(out, translator.alpha))
+    trainer.ranks.first(lambda: choose_alpha(trainer.out, max(found, key=found.__getitem__)))
     return found
 
 

@@ -73,12 +73,14 @@ class Trainer:
         train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
 
+    latest, train_loss = "", math.nan
+    best: tuple[str, Validation] | None = None
+    samples: Sequence[Sample] = ()
+
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
                  ranks: Alone = ALONE) -> None:
-        self.out, self.run, self.ranks, self.options = out, run, ranks, run.options
-        options, self.log, self.latest, self.samples = run.options, Log(out / "log.csv"), "", list[Sample]()
-        self.train_loss = math.nan
-        self.best: tuple[str, Validation] | None = None
+        options = self.options = run.options
+        self.out, self.run, self.ranks, self.log = out, run, ranks, Log(out / "log.csv")
         if options.valid_metric == "bleu":
             # fail here, before the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
@@ -192,12 +194,27 @@ class Trainer:
 
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now; modes, random state and gradients stay as they are."""
-        translator, options = self.translator(), self.options
-        loss, self.train_loss = (translator.loss(pairs, options.batch_tokens, self.ranks)
+        loss, self.train_loss = (self.translator().loss(pairs, self.options.batch_tokens, self.ranks)
                                  for pairs in (self.valid_pairs, self.train_sample))
-        metric, samples = score(translator, self.valid_pairs, options, self.ranks)
+        metric, samples = self.score()
         self.samples = spread(samples, 3)
         return Validation(loss, metric)
+
+    def score(self, beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
+        """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
+
+        Each source is translated once, and compared with the first of its targets. The ranks divide the work, and all
+        have the result. Modes, random state and gradients stay as they are.
+        """
+        translator, options = self.translator(), self.options
+        sources, targets = zip(*spread(first_of_each(self.valid_pairs), options.valid_sentences), strict=True)
+        references = [translator.as_decoded(target) for target in targets]
+        found = translator.translate(sources, beam, 1, 64 // beam, alpha, ranks=self.ranks)
+        outputs = [best.text for [best] in found]
+        samples = [*zip(sources, references, outputs, strict=True)]
+        if options.valid_metric == "exact_match":
+            return exact_match(outputs, references), samples
+        return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
@@ -340,22 +357,6 @@ class Trainer:
 
         self.latest, self.best = run.name, None
         self.ranks.first(settle)
-
-
-def score(translator: Translator, pairs: Pairs, options: TrainingOptions, ranks: Alone = ALONE,
-          beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
-    """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
-
-    Each source is translated once, and compared with the first of its targets. The `ranks` divide the work, and all
-    have the result. Modes, random state and gradients stay as they are.
-    """
-    sources, targets = zip(*spread(first_of_each(pairs), options.valid_sentences), strict=True)
-    references = [translator.as_decoded(target) for target in targets]
-    outputs = [best.text for [best] in translator.translate(sources, beam, 1, 64 // beam, alpha, ranks=ranks)]
-    samples = [*zip(sources, references, outputs, strict=True)]
-    if options.valid_metric == "exact_match":
-        return exact_match(outputs, references), samples
-    return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
 
 
 def spread(items: Collection[Any] | Pairs, count: int) -> list[Any]:
