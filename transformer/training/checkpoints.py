@@ -162,12 +162,13 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
     temporary = final.with_name(f".{name}.{os.getpid()}.partial")
     # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
     text = json.dumps(run.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    belongs = {"run": _checksum(text)}
     with naming(final):
         try:
             temporary.mkdir(parents=True, exist_ok=True)
             write_synced(temporary / RUN, text)
-            save_tensors(temporary / MODEL, model, {"run": _checksum(text)})
-            save_tensors(temporary / OPTIMIZER, moments, {"run": _checksum(text)})
+            save_tensors(temporary / MODEL, model, belongs)
+            save_tensors(temporary / OPTIMIZER, moments, belongs)
             if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
                 remove(final)
             os.replace(temporary, final)

@@ -122,8 +122,8 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         trainer.model.eval().load_state_dict(weights)
         trainer.optimizer.zero_grad()
         by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
-        translator = Translator(trainer.model, source_tokenizer, target_tokenizer, chosen_alpha(out, ranks))
-    return TrainingResult(out, translator, best.name, best.progress.validation,  # type: ignore[arg-type]  # not None
+        trainer.translator.alpha = chosen_alpha(out, ranks)
+    return TrainingResult(out, trainer.translator, best.name, best.progress.validation,  # type: ignore[arg-type]  # not None
                           run.progress, by_alpha)
 
 

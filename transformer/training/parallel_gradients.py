@@ -116,8 +116,8 @@ class ParallelGradients:
         batch = Shard(ids_on("cpu", source, config.source_vocab_size, "source"),
                       ids_on("cpu", labels, config.target_vocab_size, "target"))
         shards = split(*batch, config.pad_id, self.shards)
-        first, end = self.ranks.own(len(shards))
-        return [Shard(*(to_device(ids, device) for ids in shard)) if first <= number < end else None
+        own = range(*self.ranks.own(len(shards)))
+        return [Shard(*(to_device(ids, device) for ids in shard)) if number in own else None
                 for number, shard in enumerate(shards)]
 
     def of(self, shards: list[Shard | None], label_smoothing: float = 0.0, denominator: float = 1) -> Any:

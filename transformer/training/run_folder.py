@@ -192,15 +192,16 @@ def _locked(folder: Path) -> Iterator[bool]:
         yield False
         return
     descriptor = os.open(folder, os.O_RDONLY)
+    free = possible = True
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A training that failed may just have removed the folder that it had made.
-            free, possible = os.path.samestat(os.stat(folder), os.fstat(descriptor)), True
+            free = os.path.samestat(os.stat(folder), os.fstat(descriptor))
         except (BlockingIOError, FileNotFoundError):
-            free, possible = False, True
+            free = False
         except OSError:  # network file systems raise various errors
-            free, possible = True, False
+            possible = False
         if not free:
             raise RunError(f"{folder}: another training writes to it; wait for its end, or choose another folder")
         yield possible

@@ -17,8 +17,8 @@ from types import FrameType
 
 from transformer.distributed.launch import launched
 
-NAMES = ["SIGINT", "SIGTERM", "SIGHUP", *["SIGUSR1"] * (launched() > 1)]
-STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+STOPPING = [getattr(signal, name) for name in ["SIGINT", "SIGTERM", "SIGHUP", *["SIGUSR1"] * (launched() > 1)]
+            if hasattr(signal, name)]
 # Seconds in which one SIGTERM or SIGHUP comes twice: programs such as timeout and shells send it to the process and to
 # its group. Ctrl-C comes as often as somebody presses it.
 TWICE = 0.5

@@ -64,6 +64,7 @@ class Trainer:
     """One run: model, optimizer and progress, and the steps that change them.
 
     Attributes:
+        translator: the model as it is now, with its tokenizers.
         gradients: computes the gradients of a batch; with several threads, updates need its ``with`` block.
         ranks: the processes that train together; the first alone writes.
         total_steps: the number of updates of the whole run; infinite if the options limit neither steps nor epochs.
@@ -91,6 +92,7 @@ class Trainer:
         self.progress = run.progress = Progress(data_checksum=checksum)
         minigrad.manual_seed(options.seed)
         self.model = Transformer(run.config).to(device)
+        self.translator = Translator(self.model, run.source_tokenizer, run.target_tokenizer)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
         threads = shards_of(run.config, options.threads or 1, options.batch_tokens // ranks.size)
@@ -188,13 +190,9 @@ class Trainer:
 
     # ----------------------------------------------------------------- validation
 
-    def translator(self) -> Translator:
-        """The model as it is now, with its tokenizers."""
-        return Translator(self.model, self.run.source_tokenizer, self.run.target_tokenizer)
-
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now; modes, random state and gradients stay as they are."""
-        loss, self.train_loss = (self.translator().loss(pairs, self.options.batch_tokens, self.ranks)
+        loss, self.train_loss = (self.translator.loss(pairs, self.options.batch_tokens, self.ranks)
                                  for pairs in (self.valid_pairs, self.train_sample))
         metric, samples = self.score()
         self.samples = spread(samples, 3)
@@ -206,7 +204,7 @@ class Trainer:
         Each source is translated once, and compared with the first of its targets. The ranks divide the work, and all
         have the result. Modes, random state and gradients stay as they are.
         """
-        translator, options = self.translator(), self.options
+        translator, options = self.translator, self.options
         sources, targets = zip(*spread(first_of_each(self.valid_pairs), options.valid_sentences), strict=True)
         references = [translator.as_decoded(target) for target in targets]
         found = translator.translate(sources, beam, 1, 64 // beam, alpha, ranks=self.ranks)

@@ -58,7 +58,7 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
         objective = sum(sums[first:first + 2]) / sum(tokens[first:first + 2])
         assert float(row["objective"]) == pytest.approx(objective, rel=1e-5)
     assert float(row["train_loss"]) == pytest.approx(
-        trainer.translator().loss(runs.PAIRS[2::5]), rel=1e-5), "the same loss as that of validation: of a sample"
+        trainer.translator.loss(runs.PAIRS[2::5]), rel=1e-5), "the same loss as that of validation: of a sample"
 
 
 SCHEDULES = {  # of update n = 1, 2, ..., 12 after a warm-up of 4
