@@ -30,6 +30,7 @@ from transformer.training.run_folder import (
     RunError,
     checkpoint_names,
     naming,
+    pointed,
     read_file,
     remove,
     resolve,
@@ -177,6 +178,12 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def without_moments(folder: Path, name: str) -> None:
+    """Give a checkpoint, whose moments were removed, an empty file of them, so that it can be the latest."""
+    checkpoint = folder / "checkpoints" / name
+    save_tensors(checkpoint / OPTIMIZER, {}, {"run": _checksum((checkpoint / RUN).read_bytes())})
+
+
 # --------------------------------------------------------------------------- reading
 
 
@@ -223,7 +230,8 @@ def load_checkpoint(folder: Path, name: str) -> tuple[Run, Arrays, Arrays]:
         text = read_file(checkpoint / RUN, LARGEST_RUN)
         model = _load_arrays(checkpoint / MODEL, text)
         # `prune` removes the moments of the others.
-        latest = name == max(other for other in checkpoint_names(folder) if "-average-" not in other)
+        newest = max(other for other in checkpoint_names(folder) if "-average-" not in other)
+        latest = name == newest and pointed(folder, "latest") in (name, "")
         there = latest or os.path.lexists(checkpoint / OPTIMIZER)
         moments = _load_arrays(checkpoint / OPTIMIZER, text) if there else {}
         check_finite(model)
