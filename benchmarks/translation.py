@@ -27,7 +27,7 @@ from transformer.model import sinusoid
 from transformer.training.checkpoints import load_run
 from transformer.training.loop import ALPHAS, limits_reached
 from transformer.training.memory import keep_freed_memory
-from transformer.training.trainer import Trainer, score
+from transformer.training.trainer import Trainer
 
 
 def counterpart(trainer: Trainer) -> TransformerByHand:
@@ -69,6 +69,7 @@ def main(folder: Path, threads: int) -> None:
     best, weights = trainer.best, {}
     own = {POSITIONS, "projection.weight"} if trainer.run.config.tie_output else {POSITIONS}
     while True:
+        trainer.decide_end()
         start, ended = time.perf_counter(), bool(limits_reached(progress, options))
         due = progress.step == options.valid_first or (progress.step > 0 and progress.step % options.valid_every == 0)
         if ended or (due and progress.step != progress.validated):
@@ -84,7 +85,7 @@ def main(folder: Path, threads: int) -> None:
         progress.epoch, indices = next(batches)
         batch = collate(trainer.examples, indices)
         for group in optimizer.param_groups:
-            group["lr"] = trainer.scheduler.get_last_lr()[0]
+            group["lr"] = options.learning_rate * trainer.rate(progress.step)
         source, target, labels = prepare(batch.source, batch.target[:, 1:])
         optimizer.zero_grad()
         F.cross_entropy(model(source, target).flatten(0, 1), labels.flatten(), ignore_index=0,
@@ -93,12 +94,9 @@ def main(folder: Path, threads: int) -> None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), options.clip_norm)
         optimizer.step()
         progress.step += 1
-        trainer.decide_end(progress.step - 1)
-        trainer.scheduler.step()
         progress.seconds += time.perf_counter() - start
     load_pytorch(trainer.model, weights, rename=lambda name: None if name in own else name)
-    by_alpha = {alpha: score(trainer.translator(), trainer.valid_pairs, options, beam=4, alpha=alpha)[0]
-                for alpha in ALPHAS}
+    by_alpha = {alpha: trainer.score(4, alpha)[0] for alpha in ALPHAS}
     click.echo(json.dumps({"torch": torch.__version__, "updates": progress.step, "minutes": progress.seconds / 60,
                            "greedy": best.metric, "by_alpha": by_alpha}))
 

@@ -41,7 +41,7 @@ def goes_on_elsewhere(first, second, folder, **changes):
         if not name.endswith("key.bias"):  # its gradient is 0 plus rounding, which Adam scales up to whole steps
             found = dict(resumed.model.named_parameters())[name].numpy()
             np.testing.assert_allclose(found, parameter.numpy(), rtol=0, atol=1e-9, err_msg=name)
-    assert resumed.scheduler.get_last_lr() == stayed.scheduler.get_last_lr()
+    assert resumed.progress.learning_rate == stayed.progress.learning_rate
 
 
 @ELSEWHERE

@@ -82,7 +82,7 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
     training_options({"steps": 1} | given)  # their ranges
     text = sources.read(sources.files(given), given)
     of_rank = given.get("threads") or usable_threads(ranks.local_size) if device == "cpu" else A_GPU
-    plan = plan_text(text.train, given, ranks.broadcast(ranks.size * of_rank))
+    plan = plan_text(text.train, given, ranks.first(lambda: ranks.size * of_rank))
     valid, unseen = fitting(text.valid, *plan.tokenizers, plan.config.max_length)
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "

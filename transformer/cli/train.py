@@ -193,7 +193,7 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
     if options.threads is None and device == "cpu" and not which:
         # As many as shards: more would gain little, and lose much where another program keeps a core busy.
         threads = shards_of(run.config, usable_threads(ranks.local_size), options.batch_tokens // ranks.size)
-        options = replace(options, threads=ranks.broadcast(threads))
+        options = replace(options, threads=ranks.first(lambda: threads))
     if device == "cpu" and options.threads:
         each = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
         prepared.said.append(each + counted(options.threads, "thread"))

@@ -12,12 +12,10 @@ may add in any order, so that its bits would depend on N. A bucket starts when i
 next step when another gradient arrives; `Exchange.finish` waits for what is left.
 """
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,22 +26,21 @@ from minigrad.parallel import Span, Sums, TreeSum, largest_spans
 BUCKET_BYTES = 4 * 2**20
 
 
-def divided(leaves: Iterable[Any]) -> list[list[Any]]:
+def divided(leaves: Iterable[Any]) -> Iterator[list[Any]]:
     """The leaves of each bucket.
 
-    A large one, of a quarter of `BUCKET_BYTES`, has a bucket of its own; smaller ones of a dtype and device share a
-    bucket until it is full, and it is in the row of buckets where its last leaf is.
+    A large one, of a quarter of `BUCKET_BYTES`, has a bucket of its own; smaller ones of a dtype share a bucket until
+    it is full, and it is in the row of buckets where its last leaf is.
     """
-    buckets: list[list[Any]] = []
     filling: dict[Any, list[Any]] = {}
     for leaf in leaves:
         large = 4 * leaf.data.nbytes >= BUCKET_BYTES
-        kind = leaf.dtype, leaf.device, large
+        kind = leaf.dtype, large
         shared = filling.setdefault(kind, [])
         shared.append(leaf)
         if large or sum(other.data.nbytes for other in shared) >= BUCKET_BYTES:
-            buckets.append(filling.pop(kind))
-    return [*buckets, *filling.values()]
+            yield filling.pop(kind)
+    yield from filling.values()
 
 
 class Bucket:
@@ -53,19 +50,19 @@ class Bucket:
     the parts of all owners equal.
 
     Attributes:
-        missing: what has not come yet, as pairs of a span and the id of a leaf.
+        missing: how many sums have not come yet, one for each leaf and span.
     """
 
     def __init__(self, leaves: Sequence[Any], spans: Sequence[Span], owners: int) -> None:
         self.leaves, self.spans, self.device, self.dtype = leaves, spans, leaves[0].device, leaves[0].dtype
         self.ends = dict(zip(map(id, leaves), itertools.accumulate(leaf.size for leaf in leaves), strict=True))
         self.shape = owners, -(-self.ends[id(leaves[-1])] // owners)
-        self.missing = {(span, id(leaf)) for span in spans for leaf in leaves}
+        self.missing = len(leaves) * len(spans)
         self._sums: dict[Span, Any] = {}
 
     def put(self, leaf: Any, span: Span, gradient: Any, owned: bool) -> None:
         """Take the sum of a span for a leaf. Memory that is ours and fills the bucket is not copied."""
-        self.missing.discard((span, id(leaf)))
+        self.missing -= 1
         if owned and gradient.size == self.shape[0] * self.shape[1] and gradient.flags.c_contiguous:
             self._sums[span] = gradient.reshape(self.shape)
         else:
@@ -75,20 +72,20 @@ class Bucket:
 
     def _sum(self, span: Span) -> Any:
         if span not in self._sums:
-            with on_device(self.device):
-                self._sums[span] = module_for(self.device).full(self.shape, -0.0, self.dtype)
+            self._sums[span] = module_for(self.device).full(self.shape, -0.0, self.dtype)
         return self._sums[span]
 
     def take(self) -> list[Any]:
         """The arrays of the spans on the host, in their order; the bucket lets go of them."""
-        sums = [to_numpy(self._sum(span)) for span in self.spans]
+        with on_device(self.device):
+            sums = [to_numpy(self._sum(span)) for span in self.spans]
         self._sums = {}
         return sums
 
-    def gradients(self, total: Any) -> list[Any]:
-        """The gradients of the leaves in the total of all ranks."""
+    def entries(self, total: Any) -> list[Any]:
+        """``[gradient, owned, leaf]`` for each leaf, of the total of all ranks."""
         flat = to_device(total.reshape(-1), self.device)
-        return [flat[end - leaf.size:end].reshape(leaf.shape)
+        return [[flat[end - leaf.size:end].reshape(leaf.shape), True, leaf]
                 for leaf, end in zip(self.leaves, self.ends.values(), strict=True)]
 
 
@@ -107,7 +104,7 @@ class Exchange:
         self._buckets = [Bucket(own, self._spans[ranks.rank], ranks.size) for own in divided(leaves)]
         self._bucket_of = {id(leaf): bucket for bucket in self._buckets for leaf in bucket.leaves}
         self._filling, self._totals, self._reached = deque(self._buckets), list[Any](), set[int]()
-        self._to_owners, self._to_all = deque[tuple[Any, ...]](), deque[tuple[Any, ...]]()
+        self._to_owners, self._to_all = deque[Any](), deque[Any]()
 
     def put(self, leaf: Any, sums: Sums) -> None:
         """Take the sums of our own shards for a leaf, from any thread, and send what is ready."""
@@ -115,7 +112,7 @@ class Exchange:
             self._place(leaf, sums)
             self._go_on()
 
-    def finish(self, incomplete: Iterable[tuple[Any, Sums]], word: Any = None) -> tuple[list[list[Any]], list[Any]]:
+    def finish(self, incomplete: Iterable[tuple[Any, Sums]], word: Any = None) -> tuple[list[Any], tuple[Any, ...]]:
         """Wait for the totals.
 
         Args:
@@ -128,13 +125,12 @@ class Exchange:
         for leaf, sums in incomplete:
             self._place(leaf, sums)
         for bucket in self._filling:
-            bucket.missing.clear()
+            bucket.missing = 0
         self._ranks.wait_until(self._go_on)
         told = self._ranks.exchange([[leaf in self._reached for leaf in self._bucket_of], word])
-        entries = [[gradient, True, leaf] for bucket, total in zip(self._buckets, self._totals, strict=True)
-                   for gradient, leaf in zip(bucket.gradients(total), bucket.leaves, strict=True)]
-        by_leaf = zip(*(reached for reached, _ in told), strict=True)
-        return list(itertools.compress(entries, map(any, by_leaf))), [word for _, word in told]
+        reached, words = zip(*told, strict=True)
+        entries = itertools.chain(*map(Bucket.entries, self._buckets, self._totals))
+        return [*itertools.compress(entries, map(any, zip(*reached, strict=True)))], words
 
     def _place(self, leaf: Any, sums: Sums) -> None:
         if id(leaf) not in self._bucket_of:
@@ -149,11 +145,9 @@ class Exchange:
         ranks, spans = self._ranks, self._spans
         while self._filling and not self._filling[0].missing:
             bucket = self._filling.popleft()
-            (owners, part), sums = bucket.shape, bucket.take()
-            none = np.empty((owners, 0), bucket.dtype)
-            sent = sums[0] if len(sums) == 1 else np.concatenate([none, *sums], axis=1)
-            total = sums[0] if sums else np.empty(bucket.shape, bucket.dtype)
-            self._to_owners.append((*ranks.all_to_all(sent, [part * len(own) for own in spans]), total))
+            sums, total = bucket.take(), np.empty(bucket.shape, bucket.dtype)
+            sent = sums[0] if len(sums) == 1 else np.concatenate([total[:, :0], *sums], axis=1)
+            self._to_owners.append((*ranks.all_to_all(sent, [total.shape[1] * len(own) for own in spans]), total))
         while self._to_owners and ranks.arrived(self._to_owners[0][0]):
             _, received, total = self._to_owners.popleft()
             tree, every = TreeSum(self._shards), [*itertools.chain(*spans)]

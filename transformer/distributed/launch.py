@@ -3,14 +3,13 @@
 A launcher (``mpirun``, ``srun``) starts the same command once for each rank, and says so in environment variables.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
+import minigrad
 from minigrad.device import module_for
 
 from transformer.distributed.ranks import ALONE, Alone, Ranks
@@ -67,18 +66,17 @@ def _of_mpi() -> Alone:
         raise LaunchError(f"the launcher started {launched()} processes, and the MPI of mpi4py sees {size}: they are "
                           f"of different MPIs. mpi4py has {version}; start with its mpirun "
                           f"({Path(sys.executable).with_name('mpirun')}, if it came by pip)")
-    return ALONE if size == 1 else Ranks(MPI.COMM_WORLD)
+    return Ranks(MPI.COMM_WORLD)
 
 
 def own_device(device: str) -> str:
     """The device of this process, of a name without a number: ranks of one host take its GPUs in turn."""
-    if device != "cuda" or launched() == 1:
+    if device != "cuda":
         return device
     return f"cuda:{_largest(_LOCAL_RANKS, 0) % module_for('cuda').cuda.runtime.getDeviceCount()}"
 
 
 def code_digest() -> int:
     """A checksum of the source of both packages."""
-    folder = Path(__file__).parents[2]
-    files = (path for package in ("minigrad", "transformer") for path in sorted((folder / package).rglob("*.py")))
-    return zlib.crc32(b"".join(path.read_bytes() for path in files))
+    packages = Path(__file__).parents[1], Path(minigrad.__file__).parent
+    return zlib.crc32(b"".join(path.read_bytes() for package in packages for path in sorted(package.rglob("*.py"))))

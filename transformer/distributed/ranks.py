@@ -5,8 +5,6 @@ they send is JSON and arrays. Every wait ends: when all have answered, when a ra
 on this host is gone (one that was killed cannot tell), or after `timeout` seconds.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import json
@@ -52,17 +50,13 @@ class Alone:
         """The values of all ranks, in their order: JSON values, which every rank gives."""
         return [value]
 
-    def broadcast(self, value: Any) -> Any:
-        """The JSON value of rank 0; those of the others are not looked at."""
-        return self.exchange(value if self.rank == 0 else None)[0]
-
     def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
         """The host arrays of rank 0, by name; the others may give None."""
         return arrays or {}
 
     def first(self, work: Callable[[], T]) -> Any:
         """What `work`, called on rank 0 alone, returns there: a JSON value."""
-        return self.broadcast(work() if self.rank == 0 else None)
+        return self.exchange(work() if self.rank == 0 else None)[0]
 
     def share(self, items: Sequence[T]) -> Sequence[T]:
         """The items that this rank works on: every `size`-th."""
@@ -108,7 +102,7 @@ class Ranks(Alone):
 
         self._mpi, self.timeout, self.for_all = MPI, timeout, False
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self._sent, self._processes, self.watched = list[Any](), list[list[Any]](), list[int]()
+        self._sent, self._processes, self.watched = list[Any](), [list[Any](["unknown"])] * self.size, list[int]()
         # Each kind of message has a communicator of its own, on which all ranks send in one order.
         self._control, self._comm, self._to_owners, self._to_all = (comm.Dup() for _ in range(4))
         # The name of the host for people, what tells it from others, and the number of the process.
@@ -129,7 +123,7 @@ class Ranks(Alone):
 
     def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:  # noqa: D102
         own = {name: np.array(array, order="C") for name, array in (arrays or {}).items()}
-        for name, shape, dtype in self.broadcast([[name, a.shape, a.dtype.str] for name, a in own.items()]):
+        for name, shape, dtype in self.first(lambda: [[key, a.shape, a.dtype.str] for key, a in own.items()]):
             own.setdefault(name, np.empty(shape, dtype))
         self.wait([self._comm.Ibcast([array, self._mpi.BYTE]) for array in own.values()])
         return own
@@ -155,13 +149,11 @@ class Ranks(Alone):
                 raise RankError(f"{self.name(rank)} and {self.name(0)} differ in {' and '.join(different)}; all ranks "
                                 "of a run need the same")
 
-    def first(self, work: Callable[[], T]) -> T:  # noqa: D102
+    def first(self, work: Callable[[], Any]) -> Any:  # noqa: D102
         try:
             return super().first(work)
-        except RankError:
-            raise
-        except Exception:
-            self.for_all = True
+        except Exception as error:
+            self.for_all = not isinstance(error, RankError)
             raise
 
     # ----------------------------------------------------------------- waits
@@ -172,21 +164,20 @@ class Ranks(Alone):
 
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Ask `done`, which lets MPI go on, until it is; RankError if a rank failed, is gone, or does not answer."""
-        began, pause = time.monotonic(), 0.0
+        began = time.monotonic()
         while not done():
             waited = time.monotonic() - began
             if waited > LOOK_AFTER:
                 self.check()
             if waited > self.timeout:
                 raise RankError(f"no answer for {self.timeout:.0f} s from {self.silent()}")
-            time.sleep(pause)
-            pause = min(pause + 1e-5, 1e-3)
+            time.sleep(min(waited / 10, 1e-3))
 
     # ----------------------------------------------------------------- failures
 
     def name(self, rank: int) -> str:
         """A rank and its host, for people."""
-        return f"rank {rank} ({self._processes[rank][0]})" if self._processes else f"rank {rank}"
+        return f"rank {rank} ({self._processes[rank][0]})"
 
     def check(self) -> None:
         """Raise RankError if a rank told that it failed, or its process on this host has ended."""
@@ -216,7 +207,7 @@ class Ranks(Alone):
 
     def _told(self, tag: int) -> Iterator[tuple[int, Any]]:
         """The values with this tag that have arrived, and the ranks that sent them."""
-        self._mpi.Request.Testall(self._sent)  # lets those of this rank go on
+        self.arrived(self._sent)  # lets those of this rank go on
         status = self._mpi.Status()
         while self._control.iprobe(tag=tag, status=status):
             rank = status.Get_source()
@@ -229,7 +220,7 @@ class Ranks(Alone):
     def _leave(self) -> None:
         """At the end of the program: if an exception ended it, tell the others, who may wait for this rank."""
         error = getattr(sys, "last_value", None)
-        if error is not None and not isinstance(error, RankError) and not self._mpi.Is_finalized():
+        if not (isinstance(error, RankError | None) or self._mpi.Is_finalized()):
             self.fail(f"{type(error).__name__}: {error}")
 
     def end(self, line: str, status: int, details: str = "") -> NoReturn:
@@ -241,11 +232,11 @@ class Ranks(Alone):
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
             signal.signal(number, signal.SIG_IGN)  # a launcher that ends the ranks sends one first
-        error = sys.exc_info()[1]
+        error: Any = sys.exc_info()[1]
         own = not isinstance(error, RankError)
         if own and (gone := self._gone()):  # it is the reason for a signal
             line, status, own = f"Error: {gone}", 2, False
-        elif isinstance(error, RankError):
+        elif not own:
             details = error.details
         with contextlib.suppress(self._mpi.Exception):
             if own:
@@ -270,8 +261,8 @@ class Ranks(Alone):
         else:
             patience = GRACE * (0 not in self.watched or _runs(self._processes[0][2])) + STAGGER * self.rank
         while time.monotonic() - began < patience:
-            told.update((rank, text) for rank, (text, _) in self._told(FAILED))
-            if len(told) == self.size - 1 and all(_cause(text) == _cause(line) for text in told.values()):
+            told.update((rank, _cause(text)) for rank, (text, _) in self._told(FAILED))
+            if len(told) == self.size - 1 and {*told.values()} == {_cause(line)}:
                 return True
             time.sleep(0.005)
         return False
@@ -292,7 +283,7 @@ def _cause(line: str) -> str:
 def _host() -> str:
     """What tells this host from others: processes of one have numbers that mean the same."""
     with contextlib.suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip() + os.readlink("/proc/self/ns/pid")
+        return Path("/proc/sys/kernel/random/boot_id").read_text() + os.readlink("/proc/self/ns/pid")
     return socket.gethostname()
 
 
@@ -300,8 +291,6 @@ def _runs(process: int) -> bool:
     """Whether a process of this host has not ended."""
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
+    except OSError as error:
+        return isinstance(error, PermissionError)
     return True

@@ -6,8 +6,6 @@ and renamed; then the pointer files are replaced; then old checkpoints are remov
 pointers name a complete checkpoint. `transformer.training.run_folder` describes the folder of a run.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -32,6 +30,7 @@ from transformer.training.run_folder import (
     RunError,
     checkpoint_names,
     naming,
+    pointed,
     read_file,
     remove,
     resolve,
@@ -42,7 +41,6 @@ from transformer.training.run_folder import (
 FORMAT = 3
 NUMERICS = 6  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
-METRIC_NAMES = {"exact_match": "exact match", "bleu": "BLEU"}
 NOISE = {"exact_match": 0.0, "bleu": 5.0}  # of so little BLEU, a few chance words decide
 LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
 
@@ -54,17 +52,17 @@ class Validation:
     loss: float
     metric: float
 
-    def better_than(self, other: Validation | None, metric: str = "exact_match") -> bool:
+    def better_than(self, other: Self | None, metric: str = "exact_match") -> bool:
         """Whether the metric is higher, or the same with a lower loss; below `NOISE` all metrics are the same."""
-        return other is None or self._rank(metric) > other._rank(metric)
+        def rank(one: Validation) -> tuple[float, float]:
+            return max(one.metric, NOISE[metric]), -one.loss
 
-    def _rank(self, metric: str) -> tuple[float, float]:
-        return max(self.metric, NOISE[metric]), -self.loss
+        return other is None or rank(self) > rank(other)
 
     def describe(self, metric: str) -> str:
         """The loss and the metric, in one line of text."""
-        value = f"{100 * self.metric:.2f} %" if metric == "exact_match" else f"{self.metric:.2f}"
-        return f"validation loss {self.loss:.4f}, {METRIC_NAMES[metric]} {value}"
+        value = f"exact match {100 * self.metric:.2f} %" if metric == "exact_match" else f"BLEU {self.metric:.2f}"
+        return f"validation loss {self.loss:.4f}, {value}"
 
 
 @dataclass
@@ -101,16 +99,14 @@ class Progress:
     loss_tokens: int = 0
     data_checksum: int = 0
 
+    def __post_init__(self) -> None:
+        if isinstance(self.validation, dict):  # as JSON has it
+            self.validation = Validation(**self.validation)
+
     @property
     def mean_loss(self) -> float:
         """The training loss per token since the last validation; NaN before the first update."""
         return float(self.loss_sum) / self.loss_tokens if self.loss_tokens else math.nan
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `dataclasses.asdict`; KeyError or TypeError for malformed values."""
-        found = values["validation"]
-        return cls(**values | {"validation": found and Validation(**found)})
 
 
 @dataclass
@@ -124,6 +120,7 @@ class Run:
         options: the training options.
         progress: what the training has reached.
         numerics: the `NUMERICS` of the version that computed it. Updates have the same bits within one of them.
+        name: of the checkpoint that it was read from.
     """
 
     config: TransformerConfig
@@ -133,6 +130,7 @@ class Run:
     options: TrainingOptions
     progress: Progress = field(default_factory=Progress)
     numerics: int = NUMERICS
+    name: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
@@ -143,33 +141,35 @@ class Run:
                 "training": self.options.to_json(), "progress": asdict(self.progress)}
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Run:
+    def from_json(cls, values: dict[str, Any], name: str) -> Self:
         """The inverse of `to_json`; ValueError, KeyError or TypeError for malformed values."""
         if values["format"] != FORMAT:
             raise ValueError(f"it has format {values['format']!r}, this version reads format {FORMAT}")
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"],
-                   TrainingOptions(**values["training"]), Progress.from_json(values["progress"]),
-                   values["numerics"])
+                   TrainingOptions(**values["training"]), Progress(**values["progress"]), values["numerics"],
+                   name)
 
 
-Contents = tuple[Run, dict[str, np.ndarray], dict[str, np.ndarray]]
+Arrays = dict[str, np.ndarray]
 
 
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], moments: dict[str, Any]) -> None:
-    """Write the checkpoint `name`, complete or not at all; an OSError names it."""
+    """Write the checkpoint `name`, complete or not at all; NotFinite, or an OSError that names it."""
+    check_finite(model)
+    check_finite(moments, "the optimizer's")
     final = folder / "checkpoints" / name
     temporary = final.with_name(f".{name}.{os.getpid()}.partial")
     # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
     text = json.dumps(run.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace")
+    belongs = {"run": _checksum(text)}
     with naming(final):
         try:
-            shutil.rmtree(temporary, ignore_errors=True)
-            temporary.mkdir(parents=True)
+            temporary.mkdir(parents=True, exist_ok=True)
             write_synced(temporary / RUN, text)
-            save_tensors(temporary / MODEL, model, {"run": _checksum(text)})
-            save_tensors(temporary / OPTIMIZER, moments, {"run": _checksum(text)})
+            save_tensors(temporary / MODEL, model, belongs)
+            save_tensors(temporary / OPTIMIZER, moments, belongs)
             if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
                 remove(final)
             os.replace(temporary, final)
@@ -178,10 +178,16 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def without_moments(folder: Path, name: str) -> None:
+    """Give a checkpoint, whose moments were removed, an empty file of them, so that it can be the latest."""
+    checkpoint = folder / "checkpoints" / name
+    save_tensors(checkpoint / OPTIMIZER, {}, {"run": _checksum((checkpoint / RUN).read_bytes())})
+
+
 # --------------------------------------------------------------------------- reading
 
 
-def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> Contents:
+def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> tuple[Run, Arrays, Arrays]:
     """Read a checkpoint of a run.
 
     Args:
@@ -197,25 +203,25 @@ def load_run(folder: str | Path, which: str = "best", ranks: Alone = ALONE) -> C
         RunError: there is no such run or checkpoint, its format is another version's, a file is damaged, or a weight is
             not finite.
     """
-    folder, arrays = Path(folder), list[dict[str, np.ndarray]]()
+    folder, arrays = Path(folder), list[Arrays]()
 
-    def read() -> dict[str, Any]:
+    def read() -> tuple[dict[str, Any], str]:
         name = resolve(folder, which)
         try:
             run, *arrays[:] = load_checkpoint(folder, name)
-            return run.to_json()
+            return run.to_json(), name
         except RunError as error:
             if name not in (which, resolve(folder, which)):
                 return read()  # a training that goes on has moved the pointer meanwhile
             raise RunError(f"{error}; info --verify names those that are intact, for translate --checkpoint NAME and "
                            "train --resume-from NAME") from error
 
-    run = Run.from_json(ranks.first(read))
+    run = Run.from_json(*ranks.first(read))
     model, moments = (ranks.broadcast_arrays(arrays[place] if arrays else None) for place in (0, 1))
     return run, model, moments
 
 
-def load_checkpoint(folder: Path, name: str) -> Contents:
+def load_checkpoint(folder: Path, name: str) -> tuple[Run, Arrays, Arrays]:
     """As `load_run`, of a checkpoint by its name; the message says what is wrong with it alone."""
     checkpoint = folder / "checkpoints" / name
     if not checkpoint.is_dir():
@@ -224,12 +230,13 @@ def load_checkpoint(folder: Path, name: str) -> Contents:
         text = read_file(checkpoint / RUN, LARGEST_RUN)
         model = _load_arrays(checkpoint / MODEL, text)
         # `prune` removes the moments of the others.
-        latest = name == max(other for other in checkpoint_names(folder) if "-average-" not in other)
+        newest = max(other for other in checkpoint_names(folder) if "-average-" not in other)
+        latest = name == newest and pointed(folder, "latest") in (name, "")
         there = latest or os.path.lexists(checkpoint / OPTIMIZER)
         moments = _load_arrays(checkpoint / OPTIMIZER, text) if there else {}
         check_finite(model)
         check_finite(moments, "the optimizer's")
-        return Run.from_json(json.loads(text)), model, moments
+        return Run.from_json(json.loads(text), name), model, moments
     except NotFinite as error:
         raise RunError(f"{checkpoint}: {error}, so that it neither translates nor trains on; begin anew with a lower "
                        "learning rate or a longer warm-up") from error
@@ -258,7 +265,7 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
     return model.eval().to(device), run
 
 
-def _load_arrays(path: Path, run: bytes) -> dict[str, np.ndarray]:
+def _load_arrays(path: Path, run: bytes) -> Arrays:
     """The arrays of a checkpoint, whose ``run.json`` holds the bytes `run`."""
     arrays, metadata = load_tensors(path)
     if metadata.get("run") != _checksum(run):

@@ -4,8 +4,6 @@ Its cells are numbers, so that a line is its cells with commas between them, and
 leaves in the file is a damaged line.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import re
@@ -66,10 +64,7 @@ class Log:
 
         A log that is missing begins.
         """
-        rows, damaged = self.read()
-        if damaged:
-            note(f"{self.path}: damaged lines are left out: {', '.join(map(str, damaged))}")
-        kept = [row.values() for row in rows if int(row["step"]) <= step]
+        kept = [row.values() for row in self.rows() if int(row["step"]) <= step]
         replace_file(self.path, "".join(map(_line, [COLUMNS, *kept])).encode())
 
     def draw(self, metric: str) -> None:

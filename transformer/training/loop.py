@@ -1,7 +1,5 @@
 """The training loop, the same for every task."""
 
-from __future__ import annotations
-
 import math
 import sys
 import time
@@ -23,19 +21,20 @@ from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import NOISE, Progress, Run, Validation
+from transformer.training.checkpoints import NOISE, Progress, Run, Validation, load_run
 from transformer.training.memory import keep_freed_memory
-from transformer.training.messages import Messages, progress_bar
+from transformer.training.messages import Messages, progress_bar, shortened
 from transformer.training.options import TrainingOptions
-from transformer.training.run_folder import RunError, check_new, only_writer, pointed, replace_file
+from transformer.training.run_folder import RunError, only_writer, pointed, replace_file
 from transformer.training.signals import Stopped, stop_request, stopping_at_once
 from transformer.training.threads import decoding_threads, suitable_products
-from transformer.training.trainer import Trainer, score
-from transformer.translator import Translator, choose_alpha
+from transformer.training.trainer import Trainer
+from transformer.translator import Translator, choose_alpha, chosen_alpha
 
 REPORT_EVERY = 10  # steps between readings of the loss: each reading synchronises a GPU
 WARM_UP, MEASURED = 5, 10  # updates before a profile, which start threads and allocate memory; those in it
 ALPHAS = 0.6, 1.0, 1.4, 1.8
+SAMPLE = "    source    {}\n    reference {}\n    output    {}"
 
 
 class TrainingError(RuntimeError):
@@ -100,8 +99,6 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
     with stopping_at_once(), only_writer(out, new=not resume) if first else nullcontext():
-        if not resume:
-            ranks.first(lambda: check_new(out))
         keep_freed_memory()
         run = Run(config, source_tokenizer, target_tokenizer, data or {}, options)
         trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
@@ -116,19 +113,21 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             started()
         try:
             with suitable_products(config, options.threads):
-                fit(trainer, progress, Path(profile) if profile and first else None)
+                fit(trainer, progress, profile if first else None)
         finally:
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.
             if first and (ranks.size == 1 or sys.exception() is None):
                 trainer.log.draw(options.valid_metric)
-        kept, best = trainer.best or (trainer.latest, Validation(math.inf, 0.0))
-        del trainer  # frees its memory, which the best model may need
-        translator = Translator.load(out, device, ranks=ranks)
-        by_alpha = _choose_alpha(translator, valid_pairs, options, out, ranks) if options.valid_metric == "bleu" else {}
-    return TrainingResult(out, translator, kept, best, run.progress, by_alpha)
+        best, weights, _ = load_run(out, ranks=ranks)
+        trainer.model.eval().load_state_dict(weights)
+        trainer.optimizer.zero_grad()
+        by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
+        trainer.translator.alpha = chosen_alpha(out, ranks)
+    return TrainingResult(out, trainer.translator, best.name, best.progress.validation,  # type: ignore[arg-type]  # not None
+                          run.progress, by_alpha)
 
 
-def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = None) -> None:
+def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:
     """Train to the end of the run.
 
     Raises:
@@ -145,39 +144,57 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: Path | None = Non
         groups = trainer.groups()
         group = next(groups)
         while True:
-            # Of all ranks a signal that came to any, and the time of the first, so that they end at the same update.
-            told: list[Any] = trainer.ranks.exchange([stop, progress.seconds])
-            progress.seconds = told[0][1]
-            finished = bool(limits_reached(progress, options))
+            _heed(stop, trainer)
+            trainer.decide_end()
+            finished = limits_reached(progress, options)
             due = finished or progress.step % options.valid_every == 0 or progress.step == options.valid_first
-            if signals := [number for came, _ in told for number in came]:
-                if progress.step != progress.validated:
-                    trainer.save()
-                raise Stopped(signals[0])
             if due and progress.step != progress.validated:
                 with measuring.pause() if measuring else nullcontext(), span("validation"):
-                    validation = trainer.validate_and_save()
-                said = [f"step {progress.step:6d}  {validation.describe(options.valid_metric)}", *trainer.samples]
-                messages.say("\n".join(map(str, said)))
+                    found = trainer.validate_and_save().describe(options.valid_metric)
+                shown = [SAMPLE.format(*(shortened(text, 160) for text in sample)) for sample in trainer.samples]
+                messages.say("\n".join([f"step {progress.step:6d}  {found}", *shown]))
             elif finished:
-                if options.average > 1:
-                    trainer.average_checkpoints()
-                return
+                break
             else:
-                start = time.perf_counter()
-                measuring = next(profiles)
+                start, measuring = time.perf_counter(), next(profiles)
                 with span("update"):
                     trainer.update(group)
                     group = next(groups)  # which the host prepares while a GPU computes
-                if progress.step % REPORT_EVERY == 0:
-                    trainer.read_loss()
-                    bar.total = progress.end or bar.total
-                    bar.set_postfix_str(_state(trainer), refresh=False)
+                _show(trainer, bar)
                 progress.seconds += time.perf_counter() - start
-                bar.update(1)
+        if options.average > 1:
+            trainer.average_checkpoints()
 
 
-def step_profiles(model: Any, path: Path | None, messages: Messages) -> Generator[Any, None, None]:
+def _heed(stop: list[int], trainer: Trainer) -> None:
+    """Save and raise `Stopped` if a signal came to any rank.
+
+    All ranks take the time of the first, so that they end at the same update.
+    """
+    progress = trainer.progress
+    told: list[Any] = trainer.ranks.exchange([stop, progress.seconds])
+    progress.seconds = told[0][1]
+    if signals := [number for came, _ in told for number in came]:
+        if progress.step != progress.validated:
+            trainer.save()
+        raise Stopped(signals[0])
+
+
+def _show(trainer: Trainer, bar: Any) -> None:
+    """Advance the progress bar by an update; every `REPORT_EVERY` updates, read the loss and put figures beside it."""
+    progress, device = trainer.progress, trainer.model.device
+    bar.update(1)
+    if progress.step % REPORT_EVERY == 0:
+        trainer.read_loss()
+        figures = f"loss {progress.mean_loss:.3f}, {progress.tokens / progress.seconds:,.0f} tokens/s"
+        if device != "cpu":
+            used, held = pool_use(device)
+            figures += f", memory: {size(used)} in use, {size(held)} held"
+        bar.total = progress.end or bar.total
+        bar.set_postfix_str(figures, refresh=False)
+
+
+def step_profiles(model: Any, path: str | Path | None, messages: Messages) -> Generator[Any, None, None]:
     """For each update the profile that measures it, from ``next`` before it to ``next`` before the following, or None.
 
     After the last of `MEASURED` updates, or when the generator is closed among them, tables go to the messages and the
@@ -191,11 +208,9 @@ def step_profiles(model: Any, path: Path | None, messages: Messages) -> Generato
     while path is None:
         yield None
     yield from repeat(None, WARM_UP)
-    measured = 0
     try:
         with minigrad.profile(model) as profile:
-            for _ in range(MEASURED):
-                measured += 1
+            for measured in range(1, MEASURED + 1):  # noqa: B007 - told below
                 yield profile
     finally:
         messages.say(f"profile of {measured} updates\n{profile}\n")
@@ -212,16 +227,6 @@ def limits_reached(progress: Progress, options: TrainingOptions) -> list[str]:
     counts = {"steps": progress.step, "epochs": progress.epoch, "minutes": minutes}
     reached = [name for name, count in counts.items() if count >= (getattr(options, name) or math.inf)]
     return reached or ["minutes"] * (0 < progress.end <= progress.step)
-
-
-def _state(trainer: Trainer) -> str:
-    """The figures beside the progress bar, without a synchronisation."""
-    progress, device = trainer.progress, trainer.model.device
-    figures = f"loss {progress.mean_loss:.3f}, {progress.tokens / progress.seconds:,.0f} tokens/s"
-    if device == "cpu":
-        return figures
-    used, held = pool_use(device)
-    return f"{figures}, memory: {size(used)} in use, {size(held)} held"
 
 
 @contextmanager
@@ -242,18 +247,16 @@ def _in_one_line(trainer: Trainer) -> Iterator[None]:
                             f"{'go on with --resume' if last else 'begin anew'}{intact}") from error
 
 
-def _choose_alpha(translator: Translator, pairs: Pairs, options: TrainingOptions, out: Path,
-                  ranks: Alone) -> dict[float, float]:
+def _choose_alpha(trainer: Trainer) -> dict[float, float]:
     """Store the exponent of the length normalisation with which a beam of 4 has the highest BLEU; all BLEUs.
 
     A model without any BLEU to speak of keeps the default, and the result is empty.
     """
-    with decoding_threads(translator.model.config, options.threads, translator.model.device):
-        found = {alpha: score(translator, pairs, options, ranks, beam=4, alpha=alpha)[0] for alpha in ALPHAS}
+    with decoding_threads(trainer.run.config, trainer.options.threads, trainer.model.device):
+        found = {alpha: trainer.score(4, alpha)[0] for alpha in ALPHAS}
     if max(found.values()) < NOISE["bleu"]:
         return {}
-    translator.alpha = max(found, key=found.__getitem__)
-    ranks.first(lambda: choose_alpha(out, translator.alpha))
+    trainer.ranks.first(lambda: choose_alpha(trainer.out, max(found, key=found.__getitem__)))
     return found
 
 

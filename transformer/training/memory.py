@@ -1,7 +1,5 @@
 """The memory of the host: how much a model takes, and settings of the C library that make training faster."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from contextlib import suppress

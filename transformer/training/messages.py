@@ -1,7 +1,5 @@
 """Messages that may get lost: a stream that cannot be written to costs the messages, never the training."""
 
-from __future__ import annotations
-
 import io
 import os
 import sys
@@ -58,21 +56,20 @@ class Messages:
 
     def isatty(self) -> bool:
         """Whether the stream is a terminal."""
-        with suppress(ValueError):  # the stream was closed
-            return bool(self.stream.isatty())
-        return False
+        return bool(self._attempt("isatty"))
 
     def __getattr__(self, name: str) -> Any:
         """What else the stream has, such as its descriptor and its encoding."""
         return getattr(self.stream, name)
 
-    def _attempt(self, method: str, *arguments: Any) -> None:
+    def _attempt(self, method: str, *arguments: Any) -> Any:
         try:
-            getattr(self.stream, method)(*arguments)
+            return getattr(self.stream, method)(*arguments)
         except (OSError, ValueError):  # ValueError: the stream was closed, or cannot encode the text
             with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # a stream without a descriptor
                 os.dup2(nowhere.fileno(), self.stream.fileno())
             self.stream = io.TextIOBase()
+            return None
 
 
 class Lines(Messages):

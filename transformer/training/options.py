@@ -1,7 +1,6 @@
 """The options of a training run, beside the model's."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from math import inf
 from typing import Any
@@ -11,15 +10,15 @@ MOST_THREADS = 4096  # more than the cores of any one machine
 
 SCHEDULES, METRICS = ("wsd", "inverse_sqrt", "cosine", "constant"), ("exact_match", "bleu")
 
-_RANGES: dict[str, tuple[Any, ...]] = {
-    "from 1 to 10**12": (lambda x: 1 <= x <= MOST, "steps", "epochs", "batch_tokens", "accumulate", "valid_every",
-                         "valid_first", "valid_sentences", "keep", "average", "shards"),
+_RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "from 1 to 10**12": (lambda x: 1 <= x <= MOST, (
+        "steps epochs batch_tokens accumulate valid_every valid_first valid_sentences keep average shards")),
     f"from 1 to {MOST_THREADS}": (lambda x: 1 <= x <= MOST_THREADS, "threads"),
     "from 0 to 10**12": (lambda x: 0 <= x <= MOST, "warmup_steps"),
     "from 0 to 2**64 - 1": (lambda x: 0 <= x < 2**64, "seed"),
-    "positive": (lambda x: 0 < x < inf, "learning_rate", "minutes"),
-    "0 or more": (lambda x: 0 <= x < inf, "clip_norm", "weight_decay"),
-    "in [0, 1)": (lambda x: 0 <= x < 1, "label_smoothing", "adam_beta2"),
+    "positive": (lambda x: 0 < x < inf, "learning_rate minutes"),
+    "0 or more": (lambda x: 0 <= x < inf, "clip_norm weight_decay"),
+    "in [0, 1)": (lambda x: 0 <= x < 1, "label_smoothing adam_beta2"),
     " or ".join(SCHEDULES): (lambda x: x in SCHEDULES, "schedule"),
     " or ".join(METRICS): (lambda x: x in METRICS, "valid_metric"),
 }
@@ -94,8 +93,8 @@ class TrainingOptions:
                   "threads", "shards")
 
     def __post_init__(self) -> None:
-        for what, (right, *names) in _RANGES.items():
-            for name in names:
+        for what, (right, names) in _RANGES.items():
+            for name in names.split():
                 value = getattr(self, name)
                 if value is not None and not right(value):
                     raise ValueError(f"{name} must be {what}, got {value!r}")

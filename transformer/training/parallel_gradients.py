@@ -8,8 +8,6 @@ its own seed, a function of the run's seed, the step and the shard. The same see
 the same bits, whichever thread is faster, and however many threads and ranks there are.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -18,7 +16,7 @@ import numpy as np
 
 from minigrad import parallel, random
 from minigrad.arguments import whole_number
-from minigrad.device import asarray_on, on_device_of, to_device
+from minigrad.device import on_device, to_device
 from minigrad.tensor.gradients import arrive, backward
 
 from transformer.data.batches import trimmed
@@ -102,7 +100,8 @@ class ParallelGradients:
             denominator: usually the number of target tokens of all batches whose gradients are summed.
 
         Returns:
-            The sum of the losses, before the division: a raw float64 number, on the model's device.
+            The sum of the losses, before the division: a raw float64 number, on the model's device; of several ranks,
+            on the host.
         """
         return self.of(self.divide(source, labels), label_smoothing, denominator)
 
@@ -117,8 +116,8 @@ class ParallelGradients:
         batch = Shard(ids_on("cpu", source, config.source_vocab_size, "source"),
                       ids_on("cpu", labels, config.target_vocab_size, "target"))
         shards = split(*batch, config.pad_id, self.shards)
-        first, end = self.ranks.own(len(shards))
-        return [Shard(*(to_device(ids, device) for ids in shard)) if first <= number < end else None
+        own = range(*self.ranks.own(len(shards)))
+        return [Shard(*(to_device(ids, device) for ids in shard)) if number in own else None
                 for number, shard in enumerate(shards)]
 
     def of(self, shards: list[Shard | None], label_smoothing: float = 0.0, denominator: float = 1) -> Any:
@@ -127,7 +126,7 @@ class ParallelGradients:
             """The loss, not divided; its gradient goes to `receive`, or else into ``.grad``."""
             loss = self.model.loss(shard.source, shard.labels, label_smoothing, reduction="sum")
             backward(loss / denominator, receive=receive)
-            with on_device_of(loss.data):
+            with on_device(self.model.device):
                 return loss.data.astype(np.float64)
 
         if self.shards == 1:
@@ -150,10 +149,9 @@ class ParallelGradients:
         if exchange:
             entries, told = exchange.finish(total.incomplete(), [float(loss) for loss in losses])
             arrive(entries)
-            losses = [asarray_on(self.model.device, loss, np.float64) for of_rank in told for loss in of_rank]
-        else:
-            total.deliver()
-        with on_device_of(losses[0]):
+            return sum(loss for of_rank in told for loss in of_rank)
+        total.deliver()
+        with on_device(self.model.device):
             return sum(losses)
 
 
@@ -167,6 +165,5 @@ class DistributedGradients(ParallelGradients):
         comm: a communicator of mpi4py.
         threads, shards: as for `ParallelGradients`; the threads are those of this rank.
     """
-
     def __init__(self, model: Transformer, comm: Any, threads: int = 1, shards: int | None = None) -> None:
         super().__init__(model, threads, shards, Ranks(comm))

@@ -1,7 +1,5 @@
 """For each task, the model and the training that reach its figure in the README; options can change every number."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The gradient of a batch on a GPU, by one launch: forward and backward recorded as a CUDA graph."""
 
-from __future__ import annotations
-
 import weakref
 from functools import partial
 from typing import Any
@@ -13,6 +11,7 @@ from minigrad.engine.node import wrap
 from minigrad.engine.primitive import bodies
 from minigrad.engine.watch import NOTHING, around
 from minigrad.kernels.cuda.graph import Recorded
+from minigrad.tensor.gradients import arrive, backward
 
 from transformer.model import Transformer
 
@@ -44,8 +43,9 @@ class RecordedGradients:
         """As `ParallelGradients`; the ids of the shard are on the GPU."""
         source, labels = shard
         parameters, modules = list(self.model.parameters()), list(self.model.modules())
-        earlier = [p.grad for p in parameters]
-        values = [None if grad is None else grad.data.copy() for grad in earlier]  # their memory may be a place
+        for p in parameters:
+            if p.grad is not None:  # its memory may be a place, which is written now
+                p.grad = wrap(p.grad.data.copy())
         dtype = parameters[0].data.dtype
         with on_device_of(source):
             count = xp(source).full((), denominator, dtype)
@@ -58,29 +58,19 @@ class RecordedGradients:
             self.label_smoothing = label_smoothing
             state = (label_smoothing, *(module.training for module in modules),
                      *(getattr(module, "p", None) for module in modules), *(p.requires_grad for p in parameters))
-            try:
-                found = self.recorded(source, labels, count, fixed=state)
-            except BaseException:
-                for p, grad, value in zip(parameters, earlier, values, strict=True):
-                    p.grad = grad
-                    if grad is not None:
-                        grad.data[...] = value
-                raise
-            for p, place, grad, value in zip(parameters, found, earlier, values, strict=True):
-                p.grad = grad if place is None else wrap(place if value is None else place + value)
+            found = self.recorded(source, labels, count, fixed=state)
+            arrive([place, True, p] for p, place in zip(parameters, found, strict=True) if place is not None)
             return self.total.copy()
 
     def _step(self, source: Any, labels: Any, denominator: Any) -> list[Any]:
         """Write the loss and the gradients to their places; returns those, None for a parameter without gradient."""
-        parameters, found = list(self.model.parameters()), list[Any]()
-        for p in parameters:
-            p.grad = None
+        places, reached = dict(zip(self.model.parameters(), self.places, strict=True)), set[Any]()
+
+        def receive(p: Any, gradient: Any, owned: bool) -> None:
+            places[p][...] = gradient
+            reached.add(p)
+
         loss = self.model.loss(source, labels, self.label_smoothing, reduction="sum")
-        (loss / denominator).backward()
+        backward(loss / denominator, receive=receive)
         self.total[...] = loss.data
-        for p, place in zip(parameters, self.places, strict=True):
-            found.append(None if p.grad is None else place)
-            if p.grad is not None:
-                place[...] = p.grad.data
-                p.grad = None
-        return found
+        return [place if p in reached else None for p, place in places.items()]

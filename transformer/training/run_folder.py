@@ -15,14 +15,13 @@ other threads of this one, and ends with the process, however that ends. What on
 waits.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from minigrad.checkpoint import force_to_disk
 
@@ -47,26 +46,21 @@ def is_run(folder: str | Path) -> bool:
     return pointed(Path(folder), "latest") is not None
 
 
-def check_folder(folder: Path) -> None:
-    """RunError unless `folder` is one."""
-    if not folder.is_dir():
-        problem = "is a file, not the folder of a training run" if folder.exists() else "no such folder"
-        raise RunError(f"{folder}: {problem}")
-
-
 def check_run(folder: Path) -> None:
     """RunError unless `folder` holds a run with at least one checkpoint."""
-    check_folder(folder)
+    if not folder.exists():
+        raise RunError(f"{folder}: no such folder")
     if not is_run(folder):
-        raise RunError(f"{folder}: not the folder of a training run (it has no checkpoint); train --out writes one")
+        problem = "has no checkpoint" if folder.is_dir() else "is a file"
+        raise RunError(f"{folder}: {problem}: it is not the folder of a training run, which train --out writes")
 
 
 def check_new(folder: Path) -> None:
     """RunError if a new run cannot be written to `folder`: it holds a run, or is a file."""
-    if folder.exists():
-        check_folder(folder)
     if is_run(folder):
         raise RunError(f"{folder}: already holds a training run; go on with --resume, or choose another folder")
+    if folder.exists() and not folder.is_dir():
+        raise RunError(f"{folder}: is a file; choose another folder")
 
 
 # --------------------------------------------------------------------------- pointers
@@ -87,13 +81,11 @@ def pointed(folder: Path, pointer: str) -> str | None:
     A run that was killed before it wrote "latest" has its newest checkpoint as the latest.
     """
     if not os.path.lexists(folder / pointer):
-        names = numbered(folder) if pointer == "latest" else []
-        return names[-1] if names else None
-    try:
+        return max(numbered(folder), default=None) if pointer == "latest" else None
+    with suppress(OSError):
         name = read_file(folder / pointer, 100).decode("ascii", "replace").strip()
-    except OSError:
-        return ""
-    return name if _NAME.fullmatch(name) else ""
+        return name if _NAME.fullmatch(name) else ""
+    return ""
 
 
 def resolve(folder: Path, which: str) -> str:
@@ -104,12 +96,12 @@ def resolve(folder: Path, which: str) -> str:
             that name is not checked.
     """
     check_run(folder)
-    name: str | None = which
+    name: Any = which
     if which in ("best", "latest"):
         name = pointed(folder, which)
         if name is None:
             return resolve(folder, "latest")
-    if not name or not _NAME.fullmatch(name):
+    if not _NAME.fullmatch(name):
         raise RunError(f"{folder / which[:100]}: damaged, or not the name of a checkpoint")
     return name
 
@@ -164,22 +156,22 @@ def only_writer(folder: Path, new: bool) -> Iterator[None]:
     Where a file system or a platform has no locks, a note on standard error says so, and the block is entered.
 
     Args:
-        folder: the folder of the run.
-        new: make the folder and those above it, where they are missing. Those that are empty at the end of the block
-            are removed again.
+        folder: the folder of a run.
+        new: the run is a new one, for which the folder and those above it are made, where they are missing. Those that
+            are empty at the end of the block are removed again.
 
     Raises:
-        RunError: another training writes to the folder, or there is none.
+        RunError: another training writes to the folder; `check_new` or `check_run` refuses it.
     """
     made = [path for path in (folder, *folder.parents) if new and not path.exists()]
     if new:
-        with suppress(FileExistsError):
+        with suppress(FileExistsError):  # a file, which `check_new` refuses
             folder.mkdir(parents=True, exist_ok=True)
-    check_folder(folder)
     with _locked(folder) as lock:
-        if not lock:
-            note(f"{folder}: there are no locks here; start no second training in this folder")
         try:
+            (check_new if new else check_run)(folder)
+            if not lock:
+                note(f"{folder}: there are no locks here; start no second training in this folder")
             yield
         finally:
             for path in made:
@@ -189,27 +181,27 @@ def only_writer(folder: Path, new: bool) -> Iterator[None]:
 
 def check_free(folder: Path) -> None:
     """RunError if a training writes to `folder` now."""
-    if folder.is_dir():
-        with _locked(folder):
-            pass
+    with _locked(folder):
+        pass
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[bool]:
     """Lock a folder for the block, which gets whether that is possible; RunError if a training has locked it."""
-    if fcntl is None:
+    if fcntl is None or not folder.is_dir():
         yield False
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY)
+    free = possible = True
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A training that failed may just have removed the folder that it had made.
-            free, possible = os.path.samestat(os.stat(folder), os.fstat(descriptor)), True
+            free = os.path.samestat(os.stat(folder), os.fstat(descriptor))
         except (BlockingIOError, FileNotFoundError):
-            free, possible = False, True
+            free = False
         except OSError:  # network file systems raise various errors
-            free, possible = True, False
+            possible = False
         if not free:
             raise RunError(f"{folder}: another training writes to it; wait for its end, or choose another folder")
         yield possible

@@ -8,8 +8,6 @@ Ranks of a launcher stop at SIGUSR1, too: mpirun passes it on to all of them, an
 Ctrl-C and SIGTERM, Open MPI kills them soon after.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 import time
@@ -19,8 +17,8 @@ from types import FrameType
 
 from transformer.distributed.launch import launched
 
-NAMES = ["SIGINT", "SIGTERM", "SIGHUP", *["SIGUSR1"] * (launched() > 1)]
-STOPPING = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
+STOPPING = [getattr(signal, name) for name in ["SIGINT", "SIGTERM", "SIGHUP", *["SIGUSR1"] * (launched() > 1)]
+            if hasattr(signal, name)]
 # Seconds in which one SIGTERM or SIGHUP comes twice: programs such as timeout and shells send it to the process and to
 # its group. Ctrl-C comes as often as somebody presses it.
 TWICE = 0.5
@@ -63,18 +61,15 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
     try:
         if threading.current_thread() is threading.main_thread():
             for number in STOPPING:
-                if _gives_way(number):
+                present = signal.getsignal(number)
+                # Python's own gives way, and that of a block around; a program's own does not.
+                if present in (signal.SIG_DFL, signal.default_int_handler) or (
+                        getattr(present, "__module__", "") == __name__):
                     before[number] = signal.signal(number, handler)
         yield
     finally:
         for number, earlier in before.items():
             signal.signal(number, earlier)
-
-
-def _gives_way(number: int) -> bool:
-    """Whether the present handler of a signal may be replaced: Python's own, and that of a block around."""
-    present = signal.getsignal(number)
-    return present in (signal.SIG_DFL, signal.default_int_handler) or getattr(present, "__module__", "") == __name__
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

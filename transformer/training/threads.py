@@ -1,7 +1,5 @@
 """The number of threads: the user's choice, or by default one that suits the model and the machine."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterator

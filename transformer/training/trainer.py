@@ -1,4 +1,4 @@
-"""One training run: the model, the optimizer, the schedule, the progress, and the steps that change them.
+"""One training run: the model, the optimizer, the progress, and the steps that change them.
 
 A run is a function of its options, its data and its seed: batches follow from (seed, epoch), dropout from (seed, step)
 and the number of shards that a batch is divided into, which is an option; a checkpoint holds everything else. So a run
@@ -6,14 +6,12 @@ that was stopped and resumed makes the same updates, bit for bit, as one that wa
 `transformer.training.loop`.
 """
 
-from __future__ import annotations
-
 import math
 import time
 import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,29 +24,32 @@ from minigrad.device import on_device, to_numpy
 from transformer.data.batches import collate, divide
 from transformer.data.examples import Examples
 from transformer.data.extras import require
-from transformer.data.parallel_text import Pair, Pairs, first_of_each
+from transformer.data.parallel_text import Pairs, first_of_each
 from transformer.distributed import ALONE, Alone
-from transformer.finite import NotFinite, check_finite, unwarned
+from transformer.finite import NotFinite, unwarned
 from transformer.model import Transformer
 from transformer.training.checkpoints import (
     NUMERICS,
+    Arrays,
     Progress,
     Run,
     Validation,
     load_checkpoint,
     load_run,
     save_checkpoint,
+    without_moments,
 )
 from transformer.training.log import Log
-from transformer.training.messages import note, one_line, shortened
+from transformer.training.messages import note, one_line
 from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Shard
-from transformer.training.run_folder import RunError, checkpoint_names, numbered, point, pointed, prune, resolve
+from transformer.training.run_folder import RunError, checkpoint_names, numbered, point, prune
 from transformer.training.threads import shards_of
 from transformer.translator import Translator
 
 DECAY = 0.2  # the share of a run with the schedule "wsd" in which the rate falls
+Sample = tuple[str, str, str]  # a validation sentence, its reference, and what the model makes of it
 
 
 class Group(NamedTuple):
@@ -60,46 +61,39 @@ class Group(NamedTuple):
     batch: int
 
 
-class Sample(NamedTuple):
-    """A validation sentence and what the model makes of it."""
-
-    source: str
-    reference: str
-    output: str
-
-    def __str__(self) -> str:
-        return "\n".join(f"    {name:10}{shortened(text, 160)}" for name, text in self._asdict().items())
-
-
 class Trainer:
-    """One run: model, optimizer, schedule and progress, and the steps that change them.
+    """One run: model, optimizer and progress, and the steps that change them.
 
     Attributes:
+        translator: the model as it is now, with its tokenizers.
         gradients: computes the gradients of a batch; with several threads, updates need its ``with`` block.
         ranks: the processes that train together; the first alone writes.
         total_steps: the number of updates of the whole run; infinite if the options limit neither steps nor epochs.
         latest: the checkpoint that was saved or restored last.
-        best: the checkpoint that validated best, and its validation; None before the first validation.
+        best: on the first rank, the checkpoint that validated best, and its validation; None before there is one.
         samples: three of the sentences behind the last validation, the same ones every time.
         train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
 
+    latest, train_loss = "", math.nan
+    best: tuple[str, Validation] | None = None
+    samples: Sequence[Sample] = ()
+
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
                  ranks: Alone = ALONE) -> None:
-        self.out, self.run, self.ranks, self.options = out, run, ranks, run.options
-        options, self.log, self.latest, self.samples = run.options, Log(out / "log.csv"), "", list[Sample]()
-        self.train_loss = math.nan
-        self.best: tuple[str, Validation] | None = None
+        options = self.options = run.options
+        self.out, self.run, self.ranks, self.log = out, run, ranks, Log(out / "log.csv")
         if options.valid_metric == "bleu":
             # fail here, before the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
-        self.examples = encode(train_pairs, "training", run)
+        self.examples = self._encoded("training", train_pairs)
         self.valid_pairs = list(valid_pairs)
         self.train_sample = spread(train_pairs, min(len(valid_pairs), 1000))
-        checksum = encode(valid_pairs, "validation", run, self.examples.checksum).checksum
+        checksum = self._encoded("validation", valid_pairs, self.examples.checksum).checksum
         self.progress = run.progress = Progress(data_checksum=checksum)
         minigrad.manual_seed(options.seed)
         self.model = Transformer(run.config).to(device)
+        self.translator = Translator(self.model, run.source_tokenizer, run.target_tokenizer)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
         threads = shards_of(run.config, options.threads or 1, options.batch_tokens // ranks.size)
@@ -109,7 +103,16 @@ class Trainer:
         # Every epoch has as many batches: their number follows from the lengths.
         of_an_epoch = math.ceil(len(self.plan(0)) / options.accumulate)
         self.total_steps = min(options.steps or math.inf, (options.epochs or math.inf) * of_an_epoch)
-        self.scheduler = optim.LambdaLR(self.optimizer, self.rate)
+
+    def _encoded(self, kind: str, pairs: Pairs, checksum: int = 0) -> Examples:
+        """The token ids of `pairs`, whose checksum goes on from `checksum`; RunError for one beyond the positions."""
+        run, limit = self.run, self.run.config.max_length
+        examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
+        too_long = np.flatnonzero(examples.too_long) + 1
+        if too_long.size:
+            raise RunError(f"{kind} pair {too_long[0]} has more tokens than the model's {limit:,} positions (too long: "
+                           f"{too_long.size:,}); shorten or remove it, or raise --max-length")
+        return examples
 
     # ----------------------------------------------------------------- updates
 
@@ -120,36 +123,34 @@ class Trainer:
 
     def groups(self) -> Iterator[Group]:
         """The batches of each update from the present position on, epoch after epoch, on the model's device."""
-        epoch, start = self.progress.epoch, self.progress.batch
+        epoch, first = self.progress.epoch, self.progress.batch
+        plan = self.plan(epoch)
         while True:
-            plan = self.plan(epoch)
-            for first in range(start, len(plan), self.options.accumulate):
-                batches = [collate(self.examples, i) for i in plan[first:first + self.options.accumulate]]
-                end = first + len(batches)
-                yield Group([self.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches],
-                            sum(batch.num_target_tokens for batch in batches),
-                            *((epoch, end) if end < len(plan) else (epoch + 1, 0)))
-            epoch, start = epoch + 1, 0
+            batches = [collate(self.examples, indices) for indices in plan[first:first + self.options.accumulate]]
+            first += len(batches)
+            if first == len(plan):
+                epoch, first = epoch + 1, 0
+                plan = self.plan(epoch)
+            yield Group([self.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches],
+                        sum(batch.num_target_tokens for batch in batches), epoch, first)
 
     def update(self, group: Group) -> None:
         """Make one step of the optimizer on the mean loss of all target tokens in the group; advances the progress."""
         progress, options = self.progress, self.options
         minigrad.random.set_step(progress.step)
+        progress.learning_rate = options.learning_rate * self.rate(progress.step)
+        self.optimizer.param_groups[0]["lr"] = progress.learning_rate
         self.optimizer.zero_grad()
         with on_device(self.model.device), unwarned():
             for shards in group.batches:
-                loss = self.gradients.of(shards, options.label_smoothing, group.tokens)
-                progress.loss_sum = progress.loss_sum + loss
+                progress.loss_sum += self.gradients.of(shards, options.label_smoothing, group.tokens)
             if options.clip_norm:
                 optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
             self.optimizer.step()
-        progress.learning_rate = self.scheduler.get_last_lr()[0]
         progress.step, progress.validation = progress.step + 1, None
         progress.epoch, progress.batch = group.epoch, group.batch
         progress.tokens += group.tokens
         progress.loss_tokens += group.tokens
-        self.decide_end(progress.step - 1)  # the time of this one is added later
-        self.scheduler.step()
 
     def rate(self, step: int) -> float:
         """The factor of the learning rate after `step` updates; the last update of a run has one above 0, too.
@@ -168,17 +169,16 @@ class Trainer:
             return rise * (progress.end - step) / (progress.end - progress.decay_from + 1)
         return rise
 
-    def decide_end(self, timed: int) -> None:
+    def decide_end(self) -> None:
         """With "wsd", once four fifths of the run are made: decide at which update it ends, and begin the decay.
 
-        The updates that are left follow from the options, or from the pace so far, that of `timed` updates, where
-        `minutes` end the run first.
+        The updates that are left follow from the options, or from the pace so far, where `minutes` end the run first.
         """
         progress, options, total = self.progress, self.options, self.total_steps
-        if options.schedule != "wsd" or progress.end:
+        if options.schedule != "wsd" or progress.end or not progress.step:
             return
-        if options.minutes is not None and timed:
-            total = min(total, timed * 60 * options.minutes / progress.seconds)
+        if options.minutes is not None:
+            total = min(total, progress.step * 60 * options.minutes / progress.seconds)
         if progress.step >= (1 - DECAY) * total:
             progress.decay_from = min(progress.step, math.ceil((1 - DECAY) * total))
             progress.end = max(progress.step, round(total))
@@ -191,32 +191,35 @@ class Trainer:
 
     # ----------------------------------------------------------------- validation
 
-    def translator(self) -> Translator:
-        """The model as it is now, with its tokenizers."""
-        return Translator(self.model, self.run.source_tokenizer, self.run.target_tokenizer)
-
     def validate(self) -> Validation:
         """Validation loss and metric of the model as it is now; modes, random state and gradients stay as they are."""
-        translator, options = self.translator(), self.options
-        loss, self.train_loss = (translator.loss(pairs, options.batch_tokens, self.ranks)
+        loss, self.train_loss = (self.translator.loss(pairs, self.options.batch_tokens, self.ranks)
                                  for pairs in (self.valid_pairs, self.train_sample))
-        metric, samples = score(translator, self.valid_pairs, options, self.ranks)
+        metric, samples = self.score()
         self.samples = spread(samples, 3)
         return Validation(loss, metric)
 
-    def improves(self, name: str, validation: Validation) -> bool:
-        """Whether a checkpoint validated better than the best so far, which it then is."""
-        better = self.best is None or validation.better_than(self.best[1], self.options.valid_metric)
-        if better:
-            self.best = name, validation
-        return better
+    def score(self, beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
+        """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
+
+        Each source is translated once, and compared with the first of its targets. The ranks divide the work, and all
+        have the result. Modes, random state and gradients stay as they are.
+        """
+        translator, options = self.translator, self.options
+        sources, targets = zip(*spread(first_of_each(self.valid_pairs), options.valid_sentences), strict=True)
+        references = [translator.as_decoded(target) for target in targets]
+        found = translator.translate(sources, beam, 1, 64 // beam, alpha, ranks=self.ranks)
+        outputs = [best.text for [best] in found]
+        samples = [*zip(sources, references, outputs, strict=True)]
+        if options.valid_metric == "exact_match":
+            return exact_match(outputs, references), samples
+        return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
         progress, start = self.progress, time.perf_counter()
         self.read_loss()
         progress.validation = validation = self.validate()
-        self.improves(f"{progress.step:08d}", validation)
         progress.seconds += time.perf_counter() - start
         self.ranks.compare(weights=self._checksum_of_weights)
         self.ranks.first(lambda: self._add_to_log(validation))
@@ -246,12 +249,24 @@ class Trainer:
         self.model.load_state_dict({name: np.mean([state[name] for state in states], axis=0, dtype=np.float64)
                                     .astype(array.dtype) for name, array in states[0].items()})
         self.progress.validation = validation = self.validate()
-        name = f"{self.progress.step:08d}-average-{len(states)}"
-        if self.improves(name, validation):
-            self.ranks.first(lambda: self._write(name, self.latest))
-            self.ranks.first(lambda: self._add_to_log(validation))
+        average = f"{self.progress.step:08d}-average-{len(states)}"
+
+        def keep_the_better() -> None:
+            if self._improves(average, validation):
+                self._write(average, self.latest)
+                self._add_to_log(validation)
+
+        self.ranks.first(keep_the_better)
 
     # ----------------------------------------------------------------- checkpoints
+
+    def _improves(self, name: str, validation: Validation | None) -> bool:
+        """Whether a checkpoint has a validation that is better than the best so far, which it then is."""
+        best = self.best and self.best[1]
+        if validation is None or not validation.better_than(best, self.options.valid_metric):
+            return False
+        self.best = name, validation
+        return True
 
     def save(self) -> None:
         """Write a checkpoint of the present step, if there is none; "latest" then names it, "best" if it is the best.
@@ -259,19 +274,17 @@ class Trainer:
         Without a validation its name has a suffix, so that a run keeps the same checkpoints as one that was never
         interrupted.
         """
-        progress, name = self.progress, f"{self.progress.step:08d}"
-        if progress.validation is None:
+        name = f"{self.progress.step:08d}"
+        if self.progress.validation is None:
             self.read_loss()
             name += "-interrupted"
         if self.latest != name:  # else the run was resumed from it
+            self._improves(name, self.progress.validation)
             self.ranks.first(lambda: self._write(name, name))
             self.latest = name
 
     def _write(self, name: str, latest: str) -> None:
-        moments = self.moments()
-        check_finite(dict(self.model.named_parameters()))
-        check_finite(moments, "the optimizer's")
-        save_checkpoint(self.out, name, self.run, self.model.state_dict(), moments)
+        save_checkpoint(self.out, name, self.run, self.model.state_dict(), self.moments())
         self._point(latest)
 
     def _point(self, latest: str, pruned: bool = True) -> None:
@@ -282,13 +295,13 @@ class Trainer:
         if pruned:
             prune(self.out, latest, best, max(self.options.keep, self.options.average))
 
-    def moments(self) -> dict[str, np.ndarray]:
+    def moments(self) -> Arrays:
         """The state of the optimizer: host arrays by "parameter.name"."""
         names = [*dict(self.model.named_parameters())]
         return {f"{names[i]}.{name}": np.asarray(value) for i, entry in self.optimizer.state_dict()["state"].items()
                 for name, value in entry.items()}
 
-    def load_moments(self, moments: dict[str, np.ndarray]) -> None:
+    def load_moments(self, moments: Arrays) -> None:
         """The inverse of `moments`; ValueError for the moments of no parameter."""
         names, state = [*dict(self.model.named_parameters())], dict[int, Any]()
         for key, value in moments.items():
@@ -300,88 +313,51 @@ class Trainer:
         """Go on from a checkpoint in `out`, which "latest" then names; later lines of the log are dropped.
 
         Args:
-            which: "latest", "best", or the name of a checkpoint. "best" then names the best of its checkpoint, this one
-                and those before it: by their own validations, and of those that are intact.
+            which: "latest", "best", or the name of a checkpoint. "best" then names the best of this one and those of
+                earlier steps: by their own validations, and of those that are intact.
 
         Raises:
             RunError: the checkpoint cannot be used, or was made with other pairs, another configuration, or options
                 that a resumed run may not change. The folder is unchanged; the trainer is not to be used.
         """
-        out, options = self.out, self.options
+        out = self.out
         run, arrays, moments = load_run(out, which, self.ranks)
-        name = self.ranks.first(lambda: resolve(out, which))
-        wanted, found = ({**one.config.to_json(), **one.options.to_json()} for one in (self.run, run))
-        changed = [name for name in wanted if wanted[name] != found[name] and name not in options.MAY_CHANGE]
+        wanted, found = ({**vars(one.config), **vars(one.options),
+                          "the pairs and tokenizers that this run began with": one.progress.data_checksum}
+                         for one in (self.run, run))
+        changed = [key for key in wanted if wanted[key] != found[key] and key not in TrainingOptions.MAY_CHANGE]
         if changed:
             raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another "
                            "folder")
-        if run.progress.data_checksum != self.progress.data_checksum:
-            raise RunError(f"{out}: the pairs or the tokenizers are not those that this run began with; start a new "
-                           "one in another folder")
         progress = self.progress = self.run.progress = run.progress
-        if any(getattr(run.options, limit) != getattr(options, limit) for limit in ("steps", "epochs", "minutes")):
+        if any(wanted[limit] != found[limit] for limit in ("steps", "epochs", "minutes")):
             progress.decay_from = progress.end = 0
-            self.decide_end(progress.step)
         try:
             self.model.load_state_dict(arrays)
             self.load_moments(moments)
         except (ValueError, TypeError) as error:
-            raise RunError(f"{out}: the checkpoint {name} cannot be used: {one_line(error)}") from error
-        self.scheduler.load_state_dict({"last_step": progress.step})
+            raise RunError(f"{out}: the checkpoint {run.name} cannot be used: {one_line(error)}") from error
         if not moments and progress.step:
-            note(f"{name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, and "
-                 "the updates are not those of a run that was never stopped")
+            note(f"{run.name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, "
+                 "and the updates are not those of a run that was never stopped")
         if run.numerics != NUMERICS:
-            note(f"{name} was computed by a version that rounds sums otherwise (numerics {run.numerics}, here "
+            note(f"{run.name} was computed by a version that rounds sums otherwise (numerics {run.numerics}, here "
                  f"{NUMERICS}): the run goes on, and its updates differ in the last digits from those of that version")
 
-        def settle() -> list[Any] | None:
+        def settle() -> None:
             self.log.read()  # RunError if it cannot be cut
-            for other in (*sorted(other for other in checkpoint_names(out) if other <= name), pointed(out, "best")):
+            for other in reversed(checkpoint_names(out)):
                 with suppress(RunError):
-                    if other and (validation := load_checkpoint(out, other)[0].progress.validation):
-                        self.improves(other, validation)
-            self._point(name, pruned=which == "latest")
+                    earlier = load_checkpoint(out, other)[0].progress
+                    if earlier.step <= progress.step:
+                        self._improves(other, earlier.validation)
+            if not moments:
+                without_moments(out, run.name)
+            self._point(run.name, pruned=which == "latest")
             self.log.cut_after(progress.validated)
-            return self.best and [self.best[0], *astuple(self.best[1])]
 
-        found = self.ranks.first(settle)
-        self.best, self.latest = found and (found[0], Validation(*found[1:])), name
-
-
-def encode(pairs: Pairs, kind: str, run: Run, checksum: int = 0) -> Examples:
-    """The token ids of `pairs`, by the tokenizers of `run`; RunError if one has more than the model's positions.
-
-    Args:
-        pairs: (source, target) texts.
-        kind: "training" or "validation".
-        run: has the tokenizers, and the number of positions.
-        checksum: the checksum of the examples before these, see `Examples`.
-    """
-    limit = run.config.max_length
-    examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
-    too_long = np.flatnonzero(examples.too_long) + 1
-    if too_long.size:
-        raise RunError(f"{kind} pair {too_long[0]} has more tokens than the model's {limit:,} positions (too long: "
-                       f"{too_long.size:,}); shorten or remove it, or raise --max-length")
-    return examples
-
-
-def score(translator: Translator, pairs: Pairs, options: TrainingOptions, ranks: Alone = ALONE,
-          beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
-    """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
-
-    Each source is translated once, and compared with the first of its targets. The `ranks` divide the work, and all
-    have the result. Modes, random state and gradients stay as they are.
-    """
-    decoded: list[Pair] = spread(first_of_each(pairs), options.valid_sentences)
-    found = translator.translate([source for source, _ in decoded], beam, 1, 64 // beam, alpha, ranks=ranks)
-    samples = [Sample(source, translator.as_decoded(target), best.text)
-               for (source, target), [best] in zip(decoded, found, strict=True)]
-    _, references, outputs = zip(*samples, strict=True)
-    if options.valid_metric == "exact_match":
-        return exact_match(outputs, references), samples
-    return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
+        self.latest, self.best = run.name, None
+        self.ranks.first(settle)
 
 
 def spread(items: Collection[Any] | Pairs, count: int) -> list[Any]:

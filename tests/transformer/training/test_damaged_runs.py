@@ -112,7 +112,7 @@ FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup
              "label_smoothing": 0.0, "clip_norm": 0.0, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
              "valid_metric": "bleu"}
 NAMED = ", ".join(name for name in runs.options().to_json() if name in FORBIDDEN)
-OTHER = "not those that this run began with"
+OTHER = "may not change the pairs and tokenizers that this run began with;"
 
 
 @pytest.mark.parametrize(("changes", "match"), [

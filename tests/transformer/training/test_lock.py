@@ -78,8 +78,8 @@ def test_where_there_are_no_locks_a_note_says_so(missing, tmp_path, monkeypatch,
     else:
         monkeypatch.setattr(run_folder.fcntl, "flock", no_locks)
     check_free(tmp_path)
-    for new in (True, False):
-        with only_writer(tmp_path / "run", new):
+    for _ in range(2):
+        with only_writer(tmp_path / "run", new=True):
             (tmp_path / "run" / "file").touch()
         said = capsys.readouterr().err
         assert said.startswith(f"note: {tmp_path / 'run'}: ")

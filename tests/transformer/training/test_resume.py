@@ -156,18 +156,27 @@ def damage(out, *names):
 
 @pytest.mark.parametrize(("name", "damaged"), [("00000004", NAMES[1:]), ("00000012", ["00000014"]), ("00000012", [])])
 def test_a_run_goes_on_from_an_older_checkpoint_with_a_new_optimizer(name, damaged, copy, capsys):
-    """Whose moments the latest alone has. The best checkpoint, a later one, stays while it is intact."""
-    weights, names, best = runs.bits(load_run(copy, name)[1]), checkpoint_names(copy), pointed(copy, "best")
+    """Whose moments the latest alone has. A later checkpoint is the best no longer: the run writes it anew."""
+    weights, names = runs.bits(load_run(copy, name)[1]), checkpoint_names(copy)
     damage(copy, *damaged)
     trainer = runs.new_trainer(copy, resume=name, **KEPT)
     assert runs.bits({key: value.numpy() for key, value in trainer.model.state_dict().items()}) == weights
     assert "has no state of the optimizer" in capsys.readouterr().err
-    assert (pointed(copy, "latest"), pointed(copy, "best")) == (name, name if best in damaged else best)
+    assert pointed(copy, "latest") == name >= pointed(copy, "best")
     assert checkpoint_names(copy) == names, "later ones are there until the run saves"
     assert [int(row["step"]) for row in trainer.log.rows()] == [step for step in (4, 8, 12) if step <= int(name)]
     fit(trainer, show_progress=False)
     assert load_run(copy, "latest")[0].progress.step == 14
     assert all(check(copy, other) is None for other in checkpoint_names(copy))
+    assert trainer.best == (pointed(copy, "best"), load_run(copy, "best")[0].progress.validation)
+
+
+def test_a_run_that_is_killed_soon_after_goes_on_from_there_again(copy):
+    """Where the latest checkpoint is lost, too, and each time before it saves."""
+    shutil.rmtree(copy / "checkpoints" / NAMES[-1])
+    for which in (NAMES[0], "latest", "latest", NAMES[0]):
+        assert runs.new_trainer(copy, resume=which, **KEPT).progress.step == 4
+    assert checkpoint_names(copy) == ["00000004"]
 
 
 def test_the_best_of_the_others_takes_the_place_of_a_lost_best_checkpoint(copy):

@@ -58,7 +58,7 @@ def test_the_losses_of_the_log_are_means_over_tokens(tmp_path):
         objective = sum(sums[first:first + 2]) / sum(tokens[first:first + 2])
         assert float(row["objective"]) == pytest.approx(objective, rel=1e-5)
     assert float(row["train_loss"]) == pytest.approx(
-        trainer.translator().loss(runs.PAIRS[2::5]), rel=1e-5), "the same loss as that of validation: of a sample"
+        trainer.translator.loss(runs.PAIRS[2::5]), rel=1e-5), "the same loss as that of validation: of a sample"
 
 
 SCHEDULES = {  # of update n = 1, 2, ..., 12 after a warm-up of 4
@@ -72,11 +72,10 @@ SCHEDULES = {  # of update n = 1, 2, ..., 12 after a warm-up of 4
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_learning_rate_of_each_update(schedule, tmp_path):
     """It begins above 0, has its peak at the warm-up's end, and every update, the last too, has a rate above 0."""
-    trainer = runs.new_trainer(tmp_path, steps=12, schedule=schedule, learning_rate=0.02, accumulate=1)
-    used, groups = [], trainer.groups()
+    trainer = runs.new_trainer(tmp_path, steps=12, schedule=schedule, learning_rate=0.02, accumulate=1, valid_every=99)
+    used = []
     trainer.optimizer.step = lambda: used.append(trainer.optimizer.param_groups[0]["lr"])
-    for _ in range(12):
-        trainer.update(next(groups))
+    fit(trainer, show_progress=False)
     np.testing.assert_allclose(used, [0.02 * SCHEDULES[schedule](n) for n in range(1, 13)], rtol=1e-12)
     assert max(used) == used[3] == 0.02
     assert min(used) > 0
