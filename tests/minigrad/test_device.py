@@ -91,7 +91,6 @@ BROKEN = {  # how the message begins, and what else it says
     "nothing": ({}, "", ""),
     "an old driver": ({"count": CUDARuntimeError("cudaErrorInsufficientDriver: too old")}, NO_GPU, "Driver: too old"),
     "no device": ({"count": 0}, NO_GPU, "the driver reports no device"),
-    "no memory": ({"ones": CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")}, NO_GPU, "out of memory"),
     "cublas": ({"product": ImportError("libcublas.so.12: cannot open")}, MISSING, f"libcublas.so.12.*{EXTRAS}"),
     "nvrtc": ({"ones": RuntimeError("Failure finding libnvrtc.so.12:\nNo such")}, MISSING, f"libnvrtc.so.12.*{EXTRAS}"),
     "a header": ({"ones": CompileException("cannot open cuda_fp16.h")}, MISSING, f"cuda_fp16.h.*{EXTRAS}"),

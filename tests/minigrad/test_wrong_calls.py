@@ -156,6 +156,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call: o
         grad: setattr(P.detach().requires_grad_(), "grad", np.ones(3))
         input 0 is a ndarray: mg.grad(X, [np.ones(1)])
         threads: mg.parallel.threads(True).__enter__()
+        integer: mg.manual_seed(1.0)
         float32: [1, 2][X[0, 0]]
         0-d: iter(X.sum())
         dropout_with_mask: F.dropout_with_mask(X.detach(), X.detach(), 0.5)

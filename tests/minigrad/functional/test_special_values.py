@@ -57,22 +57,17 @@ FORMS = """
     softmax(x)              [-inf] * 3          [0, 0, 0]           [0, 0, 0]
     softmax(x)              [1, -inf, 1]        [0.5, 0, 0.5]       [-0.75, 0, 0.75]
     softmax(x)              [6e4, 0, -6e4]      [1, 0, 0]           [0, 0, 0]
-    softmax(x)              [-6e4] * 3          [1 / 3] * 3         [-4 / 9, -1 / 9, 5 / 9]
     log_softmax(x)          [-inf] * 3          [-inf] * 3          [1, 2, 4]
     log_softmax(x)          [1, -inf, 1]        [-log(2), -inf, -log(2)]    [-2.5, 2, 0.5]
-    log_softmax(x)          [-6e4] * 3          [-log(3)] * 3       [-4 / 3, -1 / 3, 5 / 3]
     cross_entropy(x, 1)     [0, -inf, 0]        inf                 [0.5, -1, 0.5]
     cross_entropy(x, 1)     [-inf, 2, -inf]     0                   [0, 0, 0]
     cross_entropy(x, 1)     [nan, 1, 2]         nan                 [nan] * 3
-    cross_entropy(x, 1)     [inf, 1, 2]         nan                 [nan] * 3
     cross_entropy(x, 1)     [3e4, -3e4, 0]      6e4                 [1, -1, 0]
     cross_entropy(x, 1)     [-inf] * 3          inf                 [0, -1, 0]
     cross_entropy(x, 1, label_smoothing=0.3)    [-inf] * 3    inf   [-0.1, -0.8, -0.1]
     layer_norm(x)           [7, 7, 7]           [0, 0, 0]           [e / (3 * sqrt(1e-5)) for e in (-4, -1, 5)]
-    silu(x)                 [nan, -1e3, 1e3]    [nan, 0, 1e3]       [nan, 0, 4]
     gelu(x)                 [nan, -1e3, 1e3]    [nan, 0, 1e3]       [nan, 0, 4]
     softmax(x)              3                   1                   0
-    softmax(x, axis=0)      3                   1                   0
     log_softmax(x)          3                   0                   0
 """
 
@@ -110,13 +105,11 @@ def test_the_slopes_of_gelu_and_the_error_functions_have_their_digits_far_out(fo
 # The losses of two classes, of which the other has a logit of 0.
 MAGNITUDES = """
     relu(x)
-    sigmoid(x)
     tanh(x)
     silu(x)
     gelu(x)
     gelu(x, approximate="tanh")
     cross_entropy(stack([x, x * 0], -1), zeros(len(x), int), reduction="none")
-    cross_entropy(stack([x, x * 0], -1), ones(len(x), int), reduction="none")
     cross_entropy(stack([x, x * 0], -1), ones(len(x), int), reduction="none", label_smoothing=0.1)
     nll_loss(log_softmax(stack([x, x * 0], -1)), ones(len(x), int), reduction="none")
     mse_loss(x / 4, x * 0, reduction="none")

@@ -145,13 +145,9 @@ def trained():
 
 DAMAGE = """
     'param_groups': state.pop("param_groups")
-    'NoneType': state.update(param_groups=[None])
     'NoneType': state.update(state=None)
-    'NoneType': entries.update({0: None})
-    'x': entries.update(x=entries.pop(0))
     exp_avg: entries[0].update(exp_avg=np.array(["a"] * 3))
     step: entries[0].update(step=1.5)
-    step: entries[0].update(step=math.inf)
     step: entries[0].update(step=-1)
     lr: group.update(lr="x")
     numbers of parameters: group["params"].pop()
