@@ -181,8 +181,6 @@ WRONG = {  # a line of a solution, and below it what the checker says: a pattern
             D is summed over the queries
         softmax_backward.dSm = A * (dA - (A * dA).sum(-1, keepdims=True)) + (A == 0)
             is right but for 126 numbers, which must be 0
-        memory_backward.dM = dM_keys
-            what came through the values is missing
         self_backward.dX = dX_queries - 2 * dX_values
             through the keys is missing; what came through the values is counted -2 times
     """,
@@ -201,8 +199,6 @@ WRONG = {  # a line of a solution, and below it what the checker says: a pattern
             the mean of dX̂ is taken over the tokens, and must be taken over the features
     """,
     CROSS_ENTROPY: r"""
-        average_backward.dlosses = np.full(counted.shape, dloss / counted.size)
-            counted is not applied.*; and then it is 0.7333 times the right one: n/\(B·T\)\?
         average_backward.dlosses = dloss * ~counted / counted.sum()
             counted is upside down
         average_backward.dlosses = dloss * counted / counted.sum(axis=1, keepdims=True) / len(counted)

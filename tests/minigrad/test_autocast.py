@@ -34,6 +34,7 @@ PRODUCTS = """
 # What runs in float32.
 WIDE = """
     softmax(x)                                                  [(3, 4)]
+    log_softmax(x)                                              [(3, 4)]
     layer_norm(x, y, z)                                         (3, 4), (4,), (4,)
     rms_norm(x, y)                                              (3, 4), (4,)
     cross_entropy(input=x, target=IDS, reduction="none")        [(3, 4)]

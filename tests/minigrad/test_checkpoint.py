@@ -79,6 +79,7 @@ DAMAGE = """
     raw.replace(b'"weight"', b'"wdight"')
     raw.replace(b"F64", b"I64")
     header("F99", 1) + bytes(1)
+    header("F8_E4M3", 1) + bytes(1)
 """
 
 
@@ -104,21 +105,6 @@ def test_what_cannot_be_saved_leaves_the_file_alone(tensors, metadata, named, tm
     with pytest.raises(TypeError, match=named):
         save_tensors(path, eval(tensors, {"np": np}), metadata)  # noqa: S307
     assert list(load_tensors(path)[0]) == ["kept"]
-
-
-@pytest.mark.parametrize("function", ["safetensors.numpy.save_file", "minigrad.checkpoint.force_to_disk"])
-def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(function, tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    save_tensors(path, {"old": np.ones(1)})
-
-    def fail(*args):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(function, fail)
-    with pytest.raises(OSError, match="No space left"):
-        save_tensors(path, {"new": np.ones(1)})
-    assert os.listdir(tmp_path) == ["file"]
-    assert list(load_tensors(path)[0]) == ["old"]
 
 
 def test_the_new_file_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypatch):

@@ -105,7 +105,7 @@ clipped_in_place.gradient(x=lambda g, x: g * (x > 0))
 RULES = """
     lambda g, x: g * (3 + 1e-5) * x * x         input 0 of shape
     lambda g, x: 3 * x * x                      input 0 of shape
-    lambda g, x: g * np.inf                     input 0 of shape
+    lambda g, x: g * x * np.nan                 input 0 of shape
     lambda g, x: 3 * g * x * x * (1 + 0.01 * (x == x.max()))    1 of 9 elements
     spoil_saved                                 input 0 of shape
     spoil_g                                     wrote to the gradient

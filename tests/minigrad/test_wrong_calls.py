@@ -1,5 +1,6 @@
 """Wrong calls: an exception at the call, of the type a Python user expects, naming the operation and the operand."""
 
+import asyncio
 import copy
 import pickle
 
@@ -18,12 +19,20 @@ V = Tensor(np.arange(3.0), dtype=np.float32, requires_grad=True)
 P = Tensor(np.ones(3), requires_grad=True)
 PAIR = nn.ModuleList([nn.ReLU(), nn.ReLU()])
 QKV, SIDE_BY_SIDE = ((2, 3, 5), (2, 4, 5), (2, 4, 3)), [(2, 3, 6)] * 3
-MODULES = copy, pickle, mg, F, nn, np, optim, func, Tensor, Block, Model, gradcheck, gradgradcheck  # that calls name
+MODULES = asyncio, copy, pickle, mg, F, nn, np, optim, func, Tensor, Block, Model, gradcheck, gradgradcheck
 NAN = np.nan
 
 
 def ones(*shape):
     return Tensor(np.ones(shape), requires_grad=True)
+
+
+def suspended():
+    yield
+
+
+async def ticks():
+    yield
 
 
 def attend(*shapes, mask=None, **options):
@@ -82,7 +91,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call: o
         cross_entropy: F.cross_entropy(X, [[0], [1]])
         cross_entropy: F.cross_entropy(X, [0, 1], label_smoothing=1.5)
         cross_entropy: F.cross_entropy(X, [0, 1], label_smoothing=-0.1)
-        scaled_dot_product_attention: attend(*QKV, mask=np.ones((4, 3), bool))
+        scaled_dot_product_attention: attend(*QKV, mask=np.ones((2, 1, 3, 4), bool))
         scaled_dot_product_attention: attend((3, 5), (4, 6), (4, 2))
         scaled_dot_product_attention: attend((3, 5), (4, 5), (3, 2))
         scaled_dot_product_attention: attend((5,), (4, 5), (4, 2))
@@ -191,6 +200,9 @@ CALLS = {  # the kind of the error; the operation that it names, and the call: o
         jvp: func.jvp(mg.exp, X, (X,))
         jacobian: func.jacobian(lambda x: (x, x))(X)
         float32: gradcheck(mg.exp, X)
+        suspended: mg.no_grad()(suspended)
+        sleep: mg.no_grad()(asyncio.sleep)
+        ticks: mg.no_grad()(ticks)
     """,
     IndexError: """
         sum: X.sum(axis=2)
@@ -199,6 +211,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call: o
         take: X.take([0, 2], axis=0)
         take: X.take([0], axis=2)
         embedding: F.embedding([[0, 1], [9, -2]], X)
+        one_hot: F.one_hot([0, 3], 3)
         cumsum: mg.cumsum(X.sum(), axis=1)
         sort: mg.sort(X.sum(), axis=1)
         cross_entropy: F.cross_entropy(X, [0, -1])

@@ -50,6 +50,7 @@ FACTS = {**globals(), "re": re, "BLOCK": BLOCK, "STATE": STATE, "Block": Block, 
     list(model.state_dict()) == STATE
     not any(tensor.requires_grad for tensor in model.state_dict().values())
     model.state_dict()["out.weight"].data is model.state_dict()["embedding.weight"].data is model.out.weight.data
+    names(twice.named_modules()) == ["", "0", "1"]
     names(twice.named_modules(remove_duplicate=False)) == ["", "0", "1", "2"]
     list(twice.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
     list(Forgetful().state_dict()) == ["table", "part.weight", "part.bias"]

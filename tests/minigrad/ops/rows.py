@@ -94,7 +94,7 @@ REDUCTIONS = [
     cumsum(x, None)         X
     cumsum(x, 0) = x        NUMBER
     sort(x, 0) = x          NUMBER
-    sort(x, 0)              DISTINCT
+    sort(x, -1)             DISTINCT
     sort(x, None)           DISTINCT
     x.var(axis=1, correction=1) = x.var(axis=1, ddof=1)     normal(2, 4)
     logsumexp(where(c(HALF, x), -inf, x), axis=1)           X
@@ -138,7 +138,7 @@ SHAPES = rows("""
     repeat(x, 2, -2)                    X
     repeat(x, [0, 2, 1], 1)             X
     repeat(x, [1, 0, 2, 1, 0, 3])       X
-    repeat(x, 3)                        normal()
+    repeat(x, 3, -1)                    normal()
     repeat(x, c([1, 3], x), 0)          X
     tile(x, 2)                          X
     tile(x, (2, 1, 2))                  X

@@ -36,9 +36,9 @@ def test_every_operation_refuses_an_array_of_it_beside_a_tensor(kind):
 X = Tensor(np.ones((2, 3)), dtype=np.float32)
 NAMES = {"mg": mg, "F": mg.functional, "ops": ops, "Tensor": Tensor, "X": X}
 TAKERS = """
-    X + bad; ops.sub(bad, X); ops.equal(X, bad); X.clip(bad); mg.where(X > 0, X, bad); X.masked_fill(X > 0, bad)
+    X + bad; ops.sub(bad, X); X.clip(bad); mg.where(X > 0, X, bad); X.masked_fill(X > 0, bad)
     mg.pad(X, ((1, 1), (1, 1)), value=bad); X.__setitem__(0, bad); X.clone().copy_(bad); mg.full((3,), bad); Tensor(bad)
-    mg.full_like(X, bad); mg.linspace(0, bad, 3); mg.arange(bad); F.cross_entropy(X, [0, 1], bad); ops.sum(X, bad)
+    mg.linspace(0, bad, 3); mg.arange(bad); F.cross_entropy(X, [0, 1], bad); ops.sum(X, bad)
     Tensor(1.0, requires_grad=True).clone().backward(bad); setattr(Tensor([1.0]), 'data', bad)
     F.scaled_dot_product_attention(X, X, X, scale=bad); F.rms_norm(X, None, eps=bad)
 """

@@ -96,12 +96,13 @@ FORMS = """
     clip(x, 0, 1)               [nan, -inf, inf]     [nan, 0, 1]     [1, 0, 0]
     clip(c(1.0, x), x, None)    [nan, -inf, inf]     [nan, 1, inf]   [1, 0, 4]
     clip(c(1.0, x), None, x)    [nan, -inf, inf]     [nan, -inf, 1]  [1, 2, 0]
-    clip(c([4.0, 5, 0], x), 2, x)                   [3, 9, 1]  [3, 5, 1]  [1, 0, 4]
+    clip(c([4.0, 9, 0], x), 2, x)                   [3, 9, 1]  [3, 9, 1]  [1, 0, 4]
     clip(c([1.0, 2, 0], x), x, c([9.0, 9, 1], x))   [2, 2, 2]  [2, 2, 1]  [1, 0, 0]
     norm(x)                     [0, 0, 0]            0               [0, 0, 0]
     norm(x)                     [300, 400, 0]        500             [0.6, 0.8, 0]
     std(x)                      [300, -300]          300             [0.5, -0.5]
-    var(x, correction=2)        [3, 5]               inf             [-inf, inf]
+    var(x, correction=3)        [3, 5]               inf             [-inf, inf]
+    0.0 ** x                    [-1, 0, 2]           [inf, 1, 0]     [-inf, 0, 0]
     c(0.0, x) ** x              [-1, 0, 2, nan]      [inf, 1, 0, nan]  [-inf, 0, 0, nan]
     sort(x)                     [3, nan, 1]          [1, 3, nan]     [2, 4, 1]
     sqrt(relu(x))               [-1, 4, 9]           [0, 2, 3]       [0, 1 / 2, 2 / 3]
@@ -162,7 +163,7 @@ PLACES = """
     sigmoid(x) + tanh(x)    -1e4    [-1, 0, 0]
     sigmoid(x)              -40     [exp(-40)] * 4
     log1p(x)                1e-20   [1e-20, 1, -1, 2]
-    expm1(x)                1e-20   [1e-20, 1, 1, 1]
+    expm1(x)                -40     [-1, exp(-40), exp(-40), exp(-40)]
     erfc(x)                 9.0     [erfc(9), *(n * 2 / sqrt(pi) * exp(-81) for n in (-1, 18, -322))]
     logsumexp(c([1.0, 1.0], x) * x)   1000    [1000 + log(2)]
     relu(x)                 0       [0, 0, 0, 0]
@@ -205,9 +206,12 @@ def test_the_mixed_second_derivative_of_a_power_where_the_exponent_or_the_base_i
 # f, its condition, which 2 satisfies, and places that do not
 GUARDED = """
     log(x)              "x > 0"   [0.0, -0.0, -1, nan]
+    log2(x)             "x > 0"   [0.0, -1]
+    log10(x)            "x > 0"   [0.0, -1]
     log1p(x)            "x > -1"  [-1, -2, nan]
     sqrt(x)             "x > 0"   [0.0, -0.0, -1, nan]
     x ** 0.5            "x > 0"   [0.0, -0.0, -1, nan]
+    x ** 1.5            "x > 0"   [0.0, -1]
     x ** -1             "x != 0"  [0.0, -0.0]
     x ** c(0.5, x)      "x > 0"   [0.0, -1]
     x ** x              "x > 0"   [0.0, -1.5]
@@ -296,32 +300,23 @@ def test_every_way_to_differentiate_finds_the_same(row):
 # --- Of a number -------------------------------------------------------------------------------------
 
 # Of x = 2: a value, and its slope.
-REDUCED = table("""
-    sum(x, axis=y, keepdims=z)          2   1
-    mean(x, axis=y, keepdims=z)         2   1
-    max(x, axis=y, keepdims=z)          2   1
-    min(x, axis=y, keepdims=z)          2   1
-    logsumexp(x, axis=y, keepdims=z)    2   1
-    norm(x, axis=y, keepdims=z)         2   1
-    var(x, axis=y, keepdims=z)          0   0
-    std(x, axis=y, keepdims=z)          0   0
-    argmax(x, y or 0, z)                0   None
-    argmin(x, y or 0, z)                0   None
-    any(x > 1, y, z)                    1   None
-    all(x > 1, y, z)                    1   None
-""")
+REDUCED = {**dict.fromkeys(["sum", "mean", "max", "min", "logsumexp", "norm"], (2, 1)),
+           **dict.fromkeys(["var", "std"], (0, 0)), **dict.fromkeys(["argmax", "argmin"], (0, None)),
+           **dict.fromkeys(["any", "all"], (True, None))}
 
 
-@pytest.mark.parametrize(("call", "value", "slope"), REDUCED)
-def test_a_number_may_be_reduced_over_its_axis_0(call, value, slope, device):
+@pytest.mark.parametrize("name", REDUCED)
+def test_a_number_may_be_reduced_over_its_axis_0(name, device):
     """As in PyTorch, and by some functions in NumPy; nothing is left of it, also with keepdims."""
-    for axis, keepdims, dtype in itertools.product([0, -1, None, ()], [False, True], [np.float64, np.float16]):
+    reduce, (value, slope) = getattr(mg, name), REDUCED[name]
+    axes = [0, -1, None, *([] if name.startswith("arg") else [()])]
+    for axis, keepdims, dtype in itertools.product(axes, [False, True], [np.float64, np.float16]):
         x = Tensor(np.array(2, dtype), device=device, requires_grad=True)
-        out = function(call)(x, axis, keepdims)
+        out = reduce(x, axis, keepdims=keepdims)
         assert (out.shape, out.item()) == ((), value)
         if slope is not None:
             first = mg.grad(out, x, create_graph=True)
             assert first.item() == mg.grad(first * x, x).item() == slope
     for axis, error in ((1, IndexError), ([0], TypeError)):
-        with pytest.raises(error, match=call.partition("(")[0]):
-            function(call)(x, axis, False)
+        with pytest.raises(error, match=f"^{name}: "):
+            reduce(x, axis)
