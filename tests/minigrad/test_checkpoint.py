@@ -107,6 +107,20 @@ def test_what_cannot_be_saved_leaves_the_file_alone(tensors, metadata, named, tm
     assert list(load_tensors(path)[0]) == ["kept"]
 
 
+@pytest.mark.parametrize("function", ["safetensors.numpy.save_file", "minigrad.checkpoint.force_to_disk"])
+def test_a_failure_while_writing_leaves_the_old_file_and_nothing_else(function, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    save_tensors(path, {"old": np.ones(1)})
+
+    def fail(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(function, fail)
+    with pytest.raises(OSError, match="No space left"):
+        save_tensors(path, {"new": np.ones(1)})
+    assert os.listdir(tmp_path) == ["file"]
+
+
 def test_the_new_file_is_on_the_disk_before_it_takes_the_name(tmp_path, monkeypatch):
     calls, replace, force = [], os.replace, checkpoint.force_to_disk
     monkeypatch.setattr(checkpoint.os, "replace", lambda a, b: (calls.append("replace"), replace(a, b)))

@@ -51,18 +51,15 @@ CALLS = """
     nll_loss(log_softmax(x), [[1, -100, 4], [2, 2, -100]], reduction="sum")     [(2, 3, 5)]
     cross_entropy(x, [[1, 0, 4], [2, 2, -100]], label_smoothing=0.2)            [(2, 3, 5)]
     cross_entropy(x, [1, 3, 4], ignore_index=3, reduction="sum")                [(3, 5)]
-    cross_entropy(x, [1, -1, 4], -1, "none", 0.1)                               [(3, 5)]
+    cross_entropy(x, [1, -1, 4], -1, "none", 1.0)                               [(3, 5)]
     cross_entropy(x, 2, reduction="none")                                       [(5,)]
     cross_entropy(x, NONE, reduction="sum")                                     [(0, 5)]
     attend(x, y, z)                                                             QKV
     attend(x, y, z)                                                             (2, 3, 5), (2, 0, 5), (2, 0, 3)
     attend(x, y, z, MASK)                                                       BROADCAST
-    attend(x, y, z, is_causal=True)                                             QKV
-    attend(x, y, z, dropped=BY_EXAMPLE, dropout_p=0.3)                          QKV
     attend(x, y, z, MASK, 0.25, True, 0.7, dropped=KEPT)                        HEADS
     attend(x, y, z, BY_HEAD, enable_gqa=True)                                   GROUPED
     attend(x, y, z, MASK, 0.25, True, 0.7, True, dropped=KEPT)                  GROUPED
-    attend(x, y, z, attn_bias=floats(w))                                        *BROADCAST, (2, 2, 1, 1)
     attend(x, y, z, MASK, 0.25, True, 0.7, dropped=KEPT, attn_bias=floats(w))   *HEADS, (2, 1, 1, 4)
     attend(x, y, z, MASK, enable_gqa=True, attn_bias=floats(w))                 *GROUPED, (4, 3, 1)
     concatenate(attend(x, y, z, MASK, return_weights=True), -1)                 QKV

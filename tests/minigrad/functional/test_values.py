@@ -45,6 +45,7 @@ FORMULAS = """
     cross_entropy(x, [1, -100, 0], label_smoothing=0.2)     lambda x: smooth(log_p(x)[[0, 2]], [1, 0], 0.2).mean()  [X]
     cross_entropy(x, [-100] * 3)                lambda x: np.zeros(())                                  [X]
     cross_entropy(x, IDS[:0, 0])                lambda x: np.zeros(())                                  [X[:0]]
+    nll_loss(x, [1, -1, 0], -1, "sum")          lambda x: -x[[0, 2], [1, 0]].sum()                      [X]
     nll_loss(x, [1, -100, 0])                   lambda x: -x[[0, 2], [1, 0]].mean()                     [X]
 """
 
