@@ -19,6 +19,7 @@ def names(stand_in):
 REFUSED = """
     TypeError               np.asarray(x)
     TypeError               x * HOST
+    TypeError               cp.concatenate([x, HOST])
     TypeError               cp.add.at(x, 0, HOST[0])
     TypeError               x * [1, 2, 3]
     ValueError              x.__setitem__(0, HOST[0])
