@@ -16,9 +16,6 @@ from tests.minigrad.ops.test_special_values import check_closed_form, every_floa
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
-
-# --- Closed forms ----------------------------------------------------------------------------------
-
 # f, x, its value, and the gradient that [1, 2, 4] becomes, or the first of it
 FORMS = """
     softmax(x)              [-inf] * 3          [0, 0, 0]           [0, 0, 0]

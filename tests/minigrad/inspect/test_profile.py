@@ -62,9 +62,9 @@ def clock(monkeypatch):
 
 
 def table(profile, kind):
-    """Name -> calls, and ms: forward, backward, own; but for "gate", which bundles the results of a checkpoint."""
+    """Name -> calls, and ms: forward, backward, own."""
     return {name: (row.calls, *(round(1e3 * part, 9) for part in (row.forward, row.backward, row.own)))
-            for name, row in profile.rows(kind).items() if name != "gate"}
+            for name, row in profile.rows(kind).items()}
 
 
 class Block(nn.Module):
