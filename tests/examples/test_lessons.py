@@ -148,19 +148,14 @@ def test_japanese_prose_replaces_the_prose_alone_and_has_as_many_cells(tmp_path)
 # The number of a lesson, and what is true of its names when it has run; `run` is what it did.
 FACTS = """
     5   np.abs(dA[~np.tri(4, dtype=bool)]).min() > 0
-    5   not A[~np.tri(4, dtype=bool)].any() and not dS[~np.tri(4, dtype=bool)].any()
     5   np.abs(late.grad.numpy()[~np.tri(4, dtype=bool)]).max() > 0.01
     5   np.isnan(naive).all() and not out.detach().numpy().any()
     12  max(checks.values()) < 1e-14
     12  any("c a b e d → c a b e d" in text for text in run.read)
-    12  "decoder.layers.0.cross_attention" in next(run.folder.glob("runs/lessons/*.html")).read_text(encoding="utf-8")
-    13  np.ptp(lengths["pre", "straight"]) < 1e-12 * lengths["pre", "straight"][0]
     13  lengths["post", "straight"][0] < 1e-3 * lengths["post", "straight"][-1]
     14  all(abs(each.sum() - 1) < 1e-6 for each in weights.values())
-    14  not any(each[~real].any() for each in list(weights.values())[:2])
     14  abs(ignored - (weights[next(iter(weights))] * losses).sum()) < 1e-6
     16  abs(measured / gradients[WEIGHT][0, 0] - 1) < 1e-6
-    16  {"weights", "weights_2", "weights_3"} < set(kept) and not [name for name in kept if name.startswith("scores")]
     16  len(quoted) > 0 and all(line in functions["multi_head_attention_backward"] for line in quoted)
 """
 

@@ -82,77 +82,54 @@ def lines(text: str) -> list[str]:
 UNARY = lines("""
     tanh(a)
     sigmoid(a)
-    sin(a)
     exp(-a * a)
-    log(2 + sin(a))
-    sqrt(1 + a * a)
     (2 + cos(a)) ** 1.5
     a ** 2
     a ** 3 / 4
-    1.5 ** a
     a / (1 + a * a)
-    -a
-    2 - a
     a * 1.5 + 0.5
-    erf(a)
-    erfc(a)
     gelu(a)
-    gelu(a, approximate='tanh')
     a * sigmoid(a)
 """)
 # b broadcasts against a
 BINARY = lines("""
     a + b
-    a - b
     a * b
     a * tanh(b)
     a / (1 + b * b)
     (1 + sigmoid(a)) ** b
     where(cosines(a) > 0, a, b)
-    where(cosines(b) > 0, a * b, b)
     (a - b) * (a + b)
 """)
 # a has axes i and j, which may be the same
 REDUCING = lines("""
     a.sum(i)
     a.sum(i, keepdims=True)
-    a.sum()
     a.mean(i)
     a.mean(keepdims=True)
     a.var(i)
     a.logsumexp(i)
-    a.logsumexp(i, keepdims=True)
     a.cumsum(i)
     a - a.mean(i, keepdims=True)
     softmax(a, axis=i)
-    log_softmax(a, axis=i)
     a.swapaxes(i, j)
-    a.flip(i)
     a.transpose()
     a.reshape(-1)
     stack([a, a * a], axis=i)
     concatenate([a, sin(a)], axis=i)
-    expand_dims(a, i)
-    split(a, 1, axis=i)[0]
     take(a, [0, -1, 0], axis=i)
     gather(a, i, (0 * cosines(a)).astype(int))
-    a[0]
     a[..., -1]
-    a[1:] if len(a) > 1 else a
     a[..., ::-1]
     a[[0, -1, 0]]
-    a[..., None]
     a[None, :1]
     pad(a, [(1, 0)] * a.ndim)
     broadcast_to(a, (2, *a.shape))
     masked_fill(a, cosines(a) > 0.5, 0.25)
-    rms_norm(a, cosines(a[(0,) * (a.ndim - 1)]), 0.3)
     layer_norm(a, eps=0.3)
     std(a + 9 * cosines(a), i)
     norm(1 + a * a, axis=i)
     repeat(a, 2, i)
-    tile(a, 2)
-    flatten(a)
     sort(a, axis=i)
 """)
 # b has the shape of a
@@ -162,7 +139,6 @@ PAIRS = lines("""
     a @ b.reshape(-1, a.shape[-1]).T
     layer_norm(a, b[(0,) * (a.ndim - 1)], a[(0,) * (a.ndim - 1)], 0.3)
     rms_norm(a, b[(-1,) * (a.ndim - 1)], 0.3)
-    linear(a, b.reshape(-1, b.shape[-1]))
     linear(a, b.reshape(-1, b.shape[-1]), b.reshape(-1, b.shape[-1])[:, 0])
     cross_entropy((a + b).reshape(-1, a.shape[-1]), [0] * (a.size // a.shape[-1]), label_smoothing=0.1)
     nll_loss(a.reshape(-1, a.shape[-1]), [-1 % a.shape[-1]] * (a.size // a.shape[-1]))
@@ -173,8 +149,6 @@ MATRICES = lines("""
     a @ b.mT
     a.mT @ b
     a @ b[(0,) * (b.ndim - 1)]
-    b[(0,) * (b.ndim - 2)][:, 0] @ a
-    tril(a @ b.mT)
     triu(a) * 0.5 + b
     scaled_dot_product_attention(a, b, b)
     scaled_dot_product_attention(a, a, b, is_causal=True)

@@ -91,7 +91,6 @@ BROKEN = {  # how the message begins, and what else it says
     "nothing": ({}, "", ""),
     "an old driver": ({"count": CUDARuntimeError("cudaErrorInsufficientDriver: too old")}, NO_GPU, "Driver: too old"),
     "no device": ({"count": 0}, NO_GPU, "the driver reports no device"),
-    "no memory": ({"ones": CUDARuntimeError("cudaErrorMemoryAllocation: out of memory")}, NO_GPU, "out of memory"),
     "cublas": ({"product": ImportError("libcublas.so.12: cannot open")}, MISSING, f"libcublas.so.12.*{EXTRAS}"),
     "nvrtc": ({"ones": RuntimeError("Failure finding libnvrtc.so.12:\nNo such")}, MISSING, f"libnvrtc.so.12.*{EXTRAS}"),
     "a header": ({"ones": CompileException("cannot open cuda_fp16.h")}, MISSING, f"cuda_fp16.h.*{EXTRAS}"),
@@ -139,44 +138,10 @@ def in_a_new_process(source, path=ROOT):
     return run.stdout.splitlines()
 
 
-NO_DRIVER = """
-    import types
-    class CUDARuntimeError(RuntimeError): pass
-    def no_driver(*args, **kwargs):
-        raise CUDARuntimeError("cudaErrorNoDevice: no CUDA-capable device is detected")
-    def __getattr__(name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return no_driver
-    class ndarray: pass
-    class CompileException(Exception): pass
-    cuda = types.SimpleNamespace(Device=no_driver, compiler=types.SimpleNamespace(CompileException=CompileException),
-        runtime=types.SimpleNamespace(CUDARuntimeError=CUDARuntimeError, getDeviceCount=no_driver))
-"""
-ON_THE_CPU = """
-    import minigrad as mg
-    import transformer
-    x = mg.Tensor([1.0, 2.0], requires_grad=True)
-    (x * x).sum().backward()
-    print(x.grad.tolist())
-    try:
-        mg.Tensor([1.0], device="cuda")
-    except mg.device.DeviceError as error:
-        print(error)
-"""
-
-
-def test_a_cupy_that_has_no_gpu_does_not_stop_the_import(tmp_path):
-    (tmp_path / "cupy.py").write_text(textwrap.dedent(NO_DRIVER), encoding="utf-8")
-    gradient, error = in_a_new_process(ON_THE_CPU, tmp_path)
-    assert gradient == "[2.0, 4.0]"
-    assert "no usable GPU" in error
-    assert "cudaErrorNoDevice" in error
-
-
 def test_importing_minigrad_imports_no_cupy(tmp_path):
+    """It is where CuPy is installed, and may have no driver."""
     (tmp_path / "cupy.py").write_text("raise RuntimeError('imported')", encoding="utf-8")
-    in_a_new_process("import minigrad.device as d; d.to_device(d.asarray_on('cpu', [1]), 'cpu')", tmp_path)
+    in_a_new_process("import transformer; from minigrad import Tensor as T; T(T([1.0]).to('cpu')).sum()", tmp_path)
 
 
 # --- Memory of a GPU

@@ -67,21 +67,6 @@ def test_threads_and_tasks_do_not_see_each_others_switch(make, read, inside):
     assert asyncio.run(main()) == [(inside, not inside)] * 2
 
 
-def test_what_is_suspended_inside_is_refused_as_a_decorated_function():
-    def generator():
-        yield
-
-    async def coroutine():
-        pass
-
-    async def both():
-        yield
-
-    for function in (generator, coroutine, both):
-        with pytest.raises(TypeError, match=function.__name__):
-            no_grad()(function)
-
-
 def test_no_grad_records_nothing_and_enable_grad_records_again():
     x = leaf([1.0, 2.0])
     with no_grad():

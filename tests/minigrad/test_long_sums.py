@@ -45,11 +45,9 @@ OVER_AN_AXIS = """
     sum(x, y)                               np.sum(x, y)
     mean(x, y)                              np.mean(x, y)
     var(x, y)                               np.var(x, y)
-    std(x, y)                               np.std(x, y)
     norm(x, y)                              np.sqrt((x * x).sum(y))
     exp(logsumexp(x - 10.0, y))             np.exp(x - 10).sum(y)
     cumsum(x, y)                            np.cumsum(x, y)
-    softmax(x * 0.125, y)                   np.exp(x / 8) / np.exp(x / 8).sum(y, keepdims=True)
     log_softmax(x, y)                       x - np.log(np.exp(x).sum(y, keepdims=True))
 """
 
@@ -66,12 +64,6 @@ def test_over_an_axis(line, layout, axis):
         near(operation(Tensor(x), axis), reference(x.astype(np.float64), axis), dtype)
 
 
-def test_a_mean_of_more_ones_than_float32_counts():
-    """From 2²⁴ on a total in float32 does not grow by ones."""
-    x = mg.from_numpy(np.ones((2**24 + 2**22, 2), np.float32))
-    np.testing.assert_array_equal(host(x.mean(0)), 1)
-
-
 # --- over rows, in gradients and products -----------------------------------------------------------------------
 
 
@@ -84,7 +76,6 @@ def gradient(f, weight_shape, x):
 
 OVER_ROWS = """
     x + Tensor(zeros)                                   (3,)
-    broadcast_to(x, zeros.shape)                        (3,)
     linear(Tensor(zeros[:, :2]), Tensor(zeros[:3, :2]), x)      (3,)
     layer_norm(Tensor(zeros), Tensor(zeros[0] + 1), x)          (3,)
     rms_norm(Tensor(zeros + 1), x, 0.0)                 (3,)
@@ -112,7 +103,6 @@ INTO_PLACES = """
     x[ids * 7]                                  (50, 3)
     x[columns, [0, 1, 2]]                       (3, 3)
     x[columns * 3 + np.arange(3)]               (9,)
-    take(x, ids, axis=0)                        (3, 3)
     gather(x, 0, columns)                       (3, 3)
 """
 
@@ -131,9 +121,9 @@ def test_into_places(call, shape, dtype, rows):
 # --- float16: sums keep the accuracy of float32 until they are rounded, once -----------------------
 
 
-OPERATIONS = ("sum(x, y)", "mean(x, y)", "var(x, y)", "std(x, y)", "logsumexp(x, y)", "cumsum(x, y)", "norm(x, axis=y)",
-              "softmax(x, y)", "log_softmax(x, y)", "layer_norm(x.swapaxes(y, 1))",
-              "rms_norm(x.swapaxes(y, 1), eps=1e-6)", "matmul(x.T / 4, x)", "linear(x.T / 4, x.T)")
+OPERATIONS = ("sum(x, y)", "var(x, y)", "logsumexp(x, y)", "cumsum(x, y)", "norm(x, axis=y)", "softmax(x, y)",
+              "log_softmax(x, y)", "layer_norm(x.swapaxes(y, 1))", "rms_norm(x.swapaxes(y, 1), eps=1e-6)",
+              "matmul(x.T / 4, x)")
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -158,11 +148,8 @@ MANY = np.tile(np.float16([1, 3]), 1 << 16)  # more than 65504, the largest floa
     layer_norm(x)                   WIDE
     rms_norm(x, eps=1e-6)           WIDE
     softmax(x) * 512                ALIKE
-    log_softmax(x)                  ALIKE
     cross_entropy(x, [1])           ALIKE
-    mean(x * x) * 512               MANY
     var(x) * 512                    MANY
-    std(x) * 512                    MANY
     cross_entropy(stack([1 - x, x * 0], 1), np.ones(len(x), int)) * 512     MANY
 """, {"WIDE": WIDE, "ALIKE": ALIKE, "MANY": MANY}))
 def test_what_overflows_inside_a_definition_does_so_in_no_form(call, values, form, device):

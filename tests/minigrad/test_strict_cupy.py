@@ -46,17 +46,8 @@ def test_it_refuses_what_cupy_refuses(names, line):
 ARRAYS = """
     x[None, :, cp.asarray([2, -3, 5])]              HOST[None, :, [2, 0, 2]]        False
     cp.take(x, cp.asarray([2, -3]), axis=0)         HOST[[0, 1]]                    False
-    cp.take_along_axis(x, cp.asarray([[3], [4]]), 1)    HOST[[0, 1], [0, 1]][:, None]   False
-    x[[0, 1]]                                       HOST                            False
-    x.copy()                                        HOST                            False
-    x + 0                                           HOST                            False
-    cp.array(x)                                     HOST                            False
     copy.deepcopy(x)                                HOST                            False
-    x[0]                                            HOST[0]                         True
     x[0, 1]                                         HOST[0, 1]                      True
-    x.mT                                            HOST.T                          True
-    x.reshape(-1)                                   HOST.ravel()                    True
-    x[:, ::2]                                       HOST[:, ::2]                    True
     cp.broadcast_to(x, (4, 2, 3))                   np.stack([HOST] * 4)            True
 """
 

@@ -1,4 +1,4 @@
-"""scaled_dot_product_attention: values, masks (True = may attend), weights, and dropout with a frozen mask."""
+"""Attention: values, masks (True = may attend), weights, and dropout with a frozen mask."""
 
 import contextlib
 import math
@@ -13,8 +13,6 @@ import minigrad as mg
 from minigrad import Tensor, autocast, fused, grad, tapping
 from minigrad import functional as F
 from minigrad.kernels import only_definitions
-
-from tests.minigrad.ops.row import lines
 
 attend = F.scaled_dot_product_attention
 
@@ -118,46 +116,3 @@ def test_half_scores_are_scaled_before_they_overflow(contexts, weights, attentio
             gradients = grad(out, inputs, mg.ones_like(out), create_graph=create_graph)
             for g, expected in zip(gradients, (0, 0, 1), strict=True):
                 np.testing.assert_array_equal(g.numpy(), expected)
-
-
-# --- What holds for every attention ----------------------------------------------------------------
-
-MASKS = {
-    "no mask": np.ones((1, 1, 3, 4), bool), "causal": np.tri(3, 4, dtype=bool),
-    "padding": np.array([[[True] * 4], [[True, True, False, False]]])[:, None],  # (B, 1, 1, S)
-    "one row fully masked": np.array([[True, False, True, False], [False] * 4, [False] * 3 + [True]]),
-}
-
-
-IDENTITIES = lines("""
-    np.abs(ds.sum(-1)).max() < 1e-13
-    np.allclose((a * da).sum(-1), (o * do).sum(-1), rtol=1e-12, atol=1e-14)
-    not a[~seen].any() and not ds[~seen].any()
-    (np.abs(da[~seen & seen.any(-1, keepdims=True)]) > 1e-6).all()
-    np.abs(of_a_bias_of_all_keys).max() < 1e-13 and np.abs(dk).max() > 0.01
-    np.abs(dq).max(-1)[seen.sum(-1) <= 1].max(initial=0) < 1e-14
-    (np.abs(dq).max(-1)[seen.sum(-1) > 1] > 1e-4).all()
-""")
-
-
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
-def test_the_identities(mask):
-    """Of docs/backprop_through_attention.md: S the scaled scores, A the weights, O the output, dX a gradient."""
-    q, k, v = qkv((2, 3), (2, 3))
-    bias, steps = Tensor(np.ones(5), requires_grad=True), {}
-
-    def keep(name, tensor):
-        tensor.retain_grad()
-        steps[name] = tensor
-
-    with tapping(keep):
-        out = attend(q, k + bias, v, mask)
-    assert list(steps) == ["queries", "keys", "values", "scores", "scaled", "masked", "shifted", "exponentials",
-                           "total", "weights", "context"]
-    (out**3 + 2 * out).sum().backward()
-    a, o = (steps[name].numpy() for name in ("weights", "context"))
-    da, ds, do = (steps[name].grad.numpy() for name in ("weights", "scaled", "context"))
-    dq, dk, of_a_bias_of_all_keys = (x.grad.numpy() for x in (q, k, bias))
-    names = {**locals(), "np": np, "seen": np.broadcast_to(mask, a.shape)}
-    for identity in IDENTITIES:
-        assert eval(identity, names), identity  # noqa: S307 - of our own writing

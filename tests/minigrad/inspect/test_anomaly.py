@@ -59,9 +59,7 @@ NAMES = {**vars(F), **vars(mg.ops), "MASK": MASK, "np": np, "checkpoint": checkp
          "attend": F.scaled_dot_product_attention}
 SILENT = """
     softmax(where(MASK, x, -np.inf), -1)
-    log_softmax(x + np.where(MASK, 0.0, -np.inf), -1)[MASK]
     max(pad(x, ((0, 0), (1, 1)), value=-np.inf), axis=-1)
-    clip(x, -np.inf, 1.0)
     attend(x, x, x, np.array([[True, False], [False, False]]))
     cross_entropy(x * 1000, np.array([0, -100]))
     layer_norm(x * 0.0)
@@ -111,7 +109,6 @@ def test_the_module_is_named():
 # An operand, an index, a mask, what a loss and a layer take: how x and the array are used, and what an error names
 USES = """
     x * y                                                   mul: its saved 'y'
-    x @ y                                                   matmul: its saved 'y'
     linear(x, y)                                            linear: its saved 'weight'
     where(y, x, 0.0)                                        where: its saved 'condition'
     attend(x, x, x, dropout_p=0.5, dropped=y)               attention: its saved 'dropped'
@@ -141,8 +138,7 @@ def test_a_raw_array_that_changed_before_the_backward(line, device):
 
 
 @pytest.mark.parametrize("call", [
-    "x[y]", "x[y, :1]", "x.take(y, 0)", "embedding(y, x)", "x.gather(0, y[:, None])", "cross_entropy(x[:2], y)",
-    "nll_loss(x[:2], y)", "one_hot(y, 3) * x[:2]"])
+    "x[y]", "x.take(y, 0)", "embedding(y, x)", "x.gather(0, y[:, None])", "cross_entropy(x[:2], y)"])
 def test_indices_and_target_ids_may_change_at_once(call):
     """They are copied: nothing is to be noticed, since the gradient is right."""
     def gradient(change):

@@ -132,29 +132,6 @@ def test_a_constant_into_which_a_parameter_is_written_is_an_error(write):
         program(loss, {"x": x})
 
 
-def test_how_it_reads():
-    text, arrays = program(*CASES["(x * y).sum()"]())
-    assert text == """\
-import numpy as np
-
-
-def step(p):
-    mul = p["x"] * p["y"]  # (2, 3)
-    loss = mul.sum()  # ()
-
-    # the backward
-    d_loss = np.ones_like(loss)  # ()
-    d_mul = np.broadcast_to(d_loss, (2, 3))  # (2, 3)
-    d_x = d_mul * p["y"]  # (2, 3)
-    d_y = d_mul * p["x"]  # (2, 3)
-    return loss, {
-        "x": d_x,
-        "y": d_y,
-    }
-"""
-    assert list(arrays) == ["x", "y"]
-
-
 def test_a_function_stands_for_each_kind_of_layer_and_a_section_says_whose_its_lines_are():
     found, arrays = sections(*transformer())
     functions = {section.lines[0].partition("(")[0][4:]: section for section in found}

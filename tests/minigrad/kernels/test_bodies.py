@@ -42,18 +42,11 @@ NAMES = {
     "PADDING": booleans(2, 1, 1, 7), "DROPPED": booleans(2, 2, 5, 7), "FEW": ~np.isin(np.arange(7), (1, 2, 4, 5)),
     "MANY": ~np.isin(np.arange(600), (1, 2, 4, 5)),
 }
+MASKS = ["None, None", "PADDING, DROPPED", "booleans(1, 2, 5, 7), None", "booleans(2, 1, 5, 1), None",
+         "np.zeros((1, 7), bool), None"]
 ATTENTION = """
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), None, None, 0.3, 0.5
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), None, DROPPED, 0.3, 0.5
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), PADDING, None, 0.3, 0.5
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), PADDING, DROPPED, 0.3, 0.5
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), booleans(1, 2, 5, 7), None, 0.3, 0.5
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), booleans(2, 1, 5, 1), None, 0.3, 0.5
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), np.zeros((1, 7), bool), None, 0.3, 0.5
-    x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), booleans(7), None, 0.3, 0.5
     x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), PADDING, DROPPED, 0.3, 0.5, 9 * x(2, 5, 7)
     x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0, x(600)
-    x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0
     100 * x(1, 5, 4), x(1, 7, 4), x(1, 7, 4), None, None, 0.0, 1.0
     x(2, 3, 4), x(2, 0, 4), x(2, 0, 4), None, None, 0.0, 1.0
     *(x(3, 2, 5, 8)[..., ::2].swapaxes(0, 1) for _ in range(3)), None, None, 0.0, 1.0
@@ -62,33 +55,27 @@ ATTENTION = """
 """
 HEADS = """
     x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), None, None, 0.3, 0.5, 2
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), None, DROPPED, 0.3, 0.5, 2
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), PADDING, DROPPED, 0.3, 0.5, 2
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), booleans(2, 1, 5, 1), None, 0.3, 0.5, 2
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), None, None, 0.3, 0.5, 2, x(2, 1, 7)
+    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), PADDING, DROPPED, 0.3, 0.5, 2, x(2, 1, 7)
 """
 LOSSES = """
     x(6, 37), IDS, COUNTED, 0.0
-    x(6, 37), IDS, COUNTED, 0.2
     300 + 30 * x(6, 37), IDS, COUNTED, 0.2
-    x(6, 50_000), IDS, COUNTED, 0.0
     x(6, 50_000), IDS, COUNTED, 0.2
-    odd(x(6, 37)), IDS, COUNTED, 0.0
     odd(x(6, 37)), IDS, COUNTED, 0.2
     x(2, 1), np.array([0, 0]), COUNTED[:2], 0.0
     x(0, 4), IDS[:0], COUNTED[:0], 0.1
 """
 NORMS = """
-    x(5, 33), x(33), x(33), 1e-5
     x(2, 3, 8), x(8), x(8), 1e-5
     x(9), x(9), x(9), 1e-5
     x(1, 5000), x(5000), x(5000), 1e-5
-    x(5000, 3), x(3), x(3), 1e-5
+    odd(x(6, 8)), x(8), x(8), 1e-5
     x(4, 70), None, None, 1e-5
     x(2, 3, 8), x(8), None, 1e-5
 """
-RELU = "x(5, 33)", "x(2, 3, 8)", "x(4, 1)", "x(9)", "x(1, 5000)", "x(5000, 2)", "ODD.astype(x(1).dtype)"
-ROWS = [*[Row(op, call.strip()) for op, text in ((attention, ATTENTION), (attention_of_heads, HEADS),
+RELU = "x(2, 3, 8)", "x(9)", "x(5000, 2)", "ODD.astype(x(1).dtype)"
+ROWS = [*[Row(attention, f"x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), {masks}, 0.3, 0.5") for masks in MASKS],
+        *[Row(op, call.strip()) for op, text in ((attention, ATTENTION), (attention_of_heads, HEADS),
                                                 (row_losses, LOSSES), (F.layer_norm, NORMS))
           for call in text.strip().splitlines()], *[Row(relu, call) for call in RELU]]
 

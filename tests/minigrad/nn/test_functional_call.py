@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minigrad import Tensor, func, nn
+from minigrad import Tensor, nn
 from minigrad.func import functional_call
 
 
@@ -35,9 +35,3 @@ def test_tied_parameters_get_one_value_and_are_tied_again_after_an_error():
     assert module.scale is module.tied is own
 
 
-def test_it_makes_a_module_a_function_of_its_parameters(device):
-    model = nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.Linear(4, 2)).to(device, np.float64)
-    x, parameters = Tensor(np.ones((5, 3)), device=device), dict(model.named_parameters())
-    found = func.grad(lambda values: (functional_call(model, values, x) ** 2).sum())(parameters)
-    (model(x) ** 2).sum().backward()
-    assert {name: g.tolist() for name, g in found.items()} == {name: p.grad.tolist() for name, p in parameters.items()}

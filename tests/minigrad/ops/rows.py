@@ -52,14 +52,10 @@ ELEMENTWISE = [*BY_NAME, *rows("""
     x.clip(min=0)                                   MANY
     x.clip(max=np.float64(0.2))                     MANY
     clip(x, y, z)               distinct(2, 3), distinct(2, 3, seed=1) - 0.1, distinct(2, 3, seed=2) + 0.15
-    clip(x, y, 0.1)             distinct(2, 3), distinct(2, 3, seed=1)
     where(c(HALF, x), x, y)                         X, Y
     where(x > 0, x, -1.0) + where(x > 0, 2, x)      NONZERO
     where(c([[True], [False]], x), x, y)            normal(3), normal()
     where(c(True, x), x, y)                         X, normal(1, 3)
-    where(c([True, False, True], x), x, y)          normal(1), normal(2, 1)
-    where(c([True], x), x, y)                       normal(), normal(seed=1)
-    masked_fill(x, c(HALF, x)[:, :1], 7.0) = where(c(HALF, x)[:, :1], 7.0, x)   X
     masked_fill(x, c(HALF, x)[:, :1], 7.0) = where(c(HALF, x)[:, :1], 7.0, x)   normal(3)
     x.astype(np.float64).astype(x.dtype) = x * 1    X
     to_device(x, 'cpu') * 2 = x * 2                 X
@@ -67,24 +63,17 @@ ELEMENTWISE = [*BY_NAME, *rows("""
 
 NO_GRADIENT = rows("""
     equal(x, y)                             SIX, SIX[:, ::-1]
-    bitwise_and(x > 0, y > 0)               X, Y
-    bitwise_or(x > 0, y > 0)                X, Y
-    bitwise_not(x > 0)                      X
+    bitwise_or(bitwise_and(x > 0, y > 0), bitwise_not(x > 1))   X, Y
     bitwise_and(c([6, 5], x), 3)            X
-    (x > 0) & (y > 0) | ~(x > 1)            X, Y
     any(x > 1, axis=1)                      X
     all(x < 1, axis=0, keepdims=True)       X
-    round(x)                                3 * X
     round(x)                                HALVES
     round(x, decimals=2)                    X
     round(c([1234, -1250], x), -2)          X
     zeros_like(x)                           X
-    x.argmax(1)                             MANY
     argmax(x, axis=None)                    distinct(2, 3, 4)
-    argmax(x, axis=1)                       distinct(2, 3, 4)
     argmax(x, axis=-1, keepdims=True)       distinct(2, 3, 4)
     argmin(x, axis=None)                    distinct(2, 3, 4)
-    argmin(x, axis=1)                       distinct(2, 3, 4)
     argmin(x, axis=-1, keepdims=True)       distinct(2, 3, 4)
     argsort(x, 0)                           DISTINCT
     argsort(x, None)                        DISTINCT
@@ -98,29 +87,20 @@ DISTINCT, DEEP, MANY = ARRAYS["DISTINCT"], ARRAYS["DEEP"], ARRAYS["MANY"]
 REDUCTIONS = [
     *(row(f"{name}(x, {axes})", DISTINCT) for name in ("sum", "mean", "max", "min", "var", "std") for axes in AXES
       if name[-1] not in "rd" or axes != "axis=()"),
-    *(row(f"{name}(x, None)", distinct()) for name in ("sum", "mean", "max", "min", "var")),
     *(row(f"logsumexp(x, {axes})", DEEP) for axes in AXES[:5]),
     *(row(f"norm(x, {axes}) = sqrt((x * x).sum({axes}))", DEEP) for axes in AXES[:5]),
-    row("norm(x) = sqrt(x * x)", nonzero()),
     *rows("""
-    cumsum(x, 0)            X
     cumsum(x, -1)           DEEP
     cumsum(x, None)         X
-    cumsum(x, None)         NUMBER
     cumsum(x, 0) = x        NUMBER
-    cumsum(x, -1) = x       NUMBER
     sort(x, 0) = x          NUMBER
-    sort(x, -1) = x         NUMBER
     sort(x, -1)             DISTINCT
-    sort(x, 0)              DISTINCT
     sort(x, None)           DISTINCT
-    sort(x, None)           NUMBER
     x.var(axis=1, correction=1) = x.var(axis=1, ddof=1)     normal(2, 4)
     logsumexp(where(c(HALF, x), -inf, x), axis=1)           X
 """, ARRAYS)]
 
 SHAPES = rows("""
-    x.reshape(3, -1)                    DEEP
     reshape(x, (3, 2))                  X
     transpose(x)                        DEEP
     x.transpose(1, -1, 0)               DEEP
@@ -130,50 +110,32 @@ SHAPES = rows("""
     expand_dims(x, -1)                  X
     squeeze(x)                          normal(1, 3, 1)
     squeeze(x, (0, -1))                 normal(1, 3, 1)
-    squeeze(x, 0)                       normal()
     squeeze(x, -1)                      normal()
     ravel(x)                            X
-    flip(x)                             X
     flip(x, (0, 2))                     DEEP
     flatten(x) = x.ravel()              DEEP
     x[..., None].flatten(1) = x         normal(0, 3)
-    x[..., None].flatten(1) = x         normal(1, 3)
     x.flatten(1, -2) = x.reshape(2, 6, 2)       normal(2, 3, 2, 2)
     x.split([1, 0, 3])[2] = x[1:]       normal(4, 2)
     x.chunk(3, -1)[2] = x[:, 6:]        normal(2, 7)
 """, ARRAYS, view=True) + rows("""
     split(x, 2, axis=1)[1] * split(x, 2, 1)[0] + split(x, 1, -1)[4] = x[:, 2:4] * x[:, :2] + x[:, 4:]   normal(2, 5)
-    chunk(x, 3, axis=1)[1] * chunk(x, 3, 1)[0] = x[:, 3:6] * x[:, :3]                                   normal(2, 7)
-    x.T.reshape((4, 3))                 DEEP
     concatenate([x, y, z], axis=1)      normal(2, 1), X, normal(2, 0)
     concatenate([x, y], axis=None)      X, normal(2)
-    concatenate([c([[1.0, 2]], x), x])  normal(2, 2)
-    stack([x, y])                       X, Y
-    stack([x, x], axis=-1)              X
+    stack([x, y], axis=-1)              X, Y
     pad(x, ((1, 0), (0, 2)))            X
-    pad(x, 0)                           X
-    pad(x, 1)                           X
     pad(x, (0, 2))                      X
-    pad(x, (2,))                        X
     pad(x, ((1,), (2,)))                X
     pad(x, [(0, 0), (2, 1)], value=-1.5) = pad(x, [(0, 0), (2, 1)], constant_values=-1.5)   X
     tril(x, -1)                         CUBE
-    tril(x, 0)                          CUBE
-    tril(x, 2)                          CUBE
     triu(x, -1)                         CUBE
-    triu(x, 0)                          CUBE
-    triu(x, 2)                          CUBE
     repeat(x, 2)                        X
     repeat(x, 2, -2)                    X
-    repeat(x, [3], 1)                   X
     repeat(x, [0, 2, 1], 1)             X
-    repeat(x, 0, 1)                     X
     repeat(x, [1, 0, 2, 1, 0, 3])       X
-    repeat(x, 3)                        normal()
-    repeat(x, c([1, 3], x), 0)          X
     repeat(x, 3, -1)                    normal()
+    repeat(x, c([1, 3], x), 0)          X
     tile(x, 2)                          X
-    tile(x, (3, 1))                     X
     tile(x, (2, 1, 2))                  X
     tile(x, (0, 1))                     X
     tile(x, (2, 2))                     normal()
@@ -183,33 +145,16 @@ SHAPES = rows("""
 COLUMN_AND_ROW = positive(2, 1), positive(3, seed=1)
 BROADCASTING = [*(Row(f"{name}, broadcast", (name,), *both, COLUMN_AND_ROW) for name, both in BINARY.items()), *(
     row("x * y", normal(*x), normal(*y, seed=1)) for x, y in [
-        ((), (3,)), ((1,), (3,)), ((1, 1), (1,)), ((3,), (2, 3)), ((2, 3), (1, 1)), ((1, 2, 1), (2, 1, 3)),
-        ((2, 1, 3, 1), (2, 1, 3)), ((0,), ()), ((2, 1), (2, 0)), ((0, 3), (3,))])]
+        ((), (3,)), ((3,), (2, 3)), ((2, 3), (1, 1)), ((2, 1, 3, 1), (2, 1, 3)), ((2, 1), (2, 0))])]
 
 # Every pair of ranks.
-LINEAR_ALGEBRA = rows("""
-    c([[1.0, 2]], x) @ x    X
-    matmul(x, y)        normal(3), normal(3, seed=1)
-    matmul(x, y)        normal(3), normal(3, 2, seed=1)
-    matmul(x, y)        normal(2, 3), normal(3, seed=1)
-    matmul(x, y)        normal(2, 3), normal(3, 4, seed=1)
-    matmul(x, y)        normal(3), normal(2, 3, 4, seed=1)
-    matmul(x, y)        normal(2, 3, 4), normal(4, seed=1)
-    matmul(x, y)        normal(2, 3, 4), normal(4, 2, seed=1)
-    matmul(x, y)        normal(3, 4), normal(2, 4, 2, seed=1)
-    matmul(x, y)        normal(2, 3, 4), normal(2, 4, 2, seed=1)
-    matmul(x, y)        normal(1, 3, 4), normal(2, 4, 2, seed=1)
-    matmul(x, y)        normal(2, 1, 2, 3), normal(2, 3, 2, seed=1)
-    matmul(x, y)        normal(2, 2, 1, 3), normal(3, 2, seed=1)
-    matmul(x, y)        normal(3), normal(2, 1, 3, 2, seed=1)
-    matmul(x, y)        normal(2, 1, 2, 3), normal(3, seed=1)
-    matmul(x, y)        normal(2, 2, 0), normal(0, 3, seed=1)
-    matmul(x, y)        normal(2, 3, 0), normal(2, 0, 2, seed=1)
-""", ARRAYS)
+LINEAR_ALGEBRA = [row("c([[1.0, 2]], x) @ x", ARRAYS["X"]), row("matmul(x, y)", normal(2, 3, 0), normal(2, 0, 2)), *(
+    row("matmul(x, y)", normal(*x), normal(*y, seed=1)) for y in [(3,), (3, 4), (2, 3, 4)]
+    for x in [(3,), (2, 3), (1, 2, 3), (2, 1, 2, 3)])]
 
-VIEWS = ["np.int64(-1)", "1, 2", "..., 1", "()", "1:1", "5:0:-2", "None, 1, ..., None"]
-COPIES = ["[0, 2, 0]", "c(IDS, x)", "[[0], [2]], [1, 3]", "[], []", "np.array(1)", ":, [1, 1, 3]", "2, [0, 0]",
-          "[1, 1], None, [0, 0]", "c(MASK, x)", "c(MASK, x)[:, 0], 1", ":, c(MASK, x)[0]", "True", "False", "x > 0"]
+VIEWS = ["()", "5:0:-2", "None, 1, ..., None"]
+COPIES = ["c(IDS, x)", "[], []", "np.array(1)", "2, [0, 0]", "[1, 1], None, [0, 0]", "c(MASK, x)",
+          "c(MASK, x)[:, 0], 1", "True", "x > 0"]
 INDEXING = [*(row(f"x[{index}]", MANY, view=True) for index in VIEWS), *(row(f"x[{index}]", MANY) for index in COPIES),
             *rows("""
     x[()] + x[..., None].sum()              normal()
@@ -218,29 +163,19 @@ INDEXING = [*(row(f"x[{index}]", MANY, view=True) for index in VIEWS), *(row(f"x
     take(x, [], axis=1) = x[:, :0]          MANY
     x.take(c([3, 3, -4], x), axis=-1)       CUBE
     put_into_zeros(x, (slice(None), slice(0, 4, 2)), (2, 5)) = insert(x, [1, 2, 2], 0, axis=1)      normal(2, 2)
-    put_into_zeros(x, c([1, 1, 0], x), (3,)) = np.array([x[2], x[0] + x[1], 0])                     normal(3)
     gather(x, 0, c(IDS, x)) = take_along_axis(x, c(IDS, x), 0)                      normal(3, 3)
-    gather(x, -1, c(IDS, x)) = take_along_axis(x, c(IDS, x), -1)                    X
     gather(x, -2, c(IDS, x)[None]) = take_along_axis(x, c(IDS, x)[None], -2)        normal(1, 3, 3)
     gather(x, 0, [[1], [1], [0]]) = x[[1, 1, 0], :1]                                X
     gather(x, 0, 0) = x                     normal()
-    gather(x, 0, [-1]) = x[None]            normal()
     gather(x, 0, [0, 0]) = np.array([x, x])     normal()
 """, ARRAYS)]
 
 HARDLY_ANYTHING = [found for x in (normal(0, 3), normal(1, 3)) for found in rows("""
-    sum(x, 0)                               FEW
     mean(x, 1, keepdims=True)               FEW
-    x[[]]                                   FEW
-    take(x, [0, 0], axis=1)                 FEW
     sort(x, 0)                              FEW
     repeat(x, [2] * len(x), 0)              FEW
-    tile(x, (2, 1))                         FEW
-    stack([x, x])                           FEW
-    logsumexp(x) = logaddexp.reduce(x, None)        FEW
     logsumexp(x, 0) = logaddexp.reduce(x, 0)        FEW
     norm(x, 0) = sqrt((x * x).sum(0))       FEW
-    x[[[]]] = x[None, :0]                   FEW
     x[[], [[]]] = x[:0, :0].reshape(1, 0)   FEW
     x[:, [[]]] = x[:, None, :0]             FEW
     gather(x, 1, np.zeros((len(x), 2), int)) = x[:, [0, 0]]     FEW

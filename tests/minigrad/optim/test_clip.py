@@ -50,8 +50,8 @@ def test_zero_stays_zero_and_nan_is_seen(device):
 
 
 @pytest.mark.parametrize(("dtype", "size"), [
-    (np.float16, 3e4), (np.float16, 1e-7), (np.float32, 1e25), (np.float32, 1e-20), (np.float32, 1e-30),
-    (np.float32, 1e-44), (np.float64, 1e200), (np.float64, 1e300), (np.float64, 1e-200), (np.float64, 1e-320),
+    (np.float16, 3e4), (np.float16, 1e-7), (np.float32, 1e25), (np.float32, 1e-20), (np.float32, 1e-44),
+    (np.float64, 1e300), (np.float64, 1e-320),
 ])
 def test_squares_out_of_range(dtype, size):
     size = float(dtype(size))
