@@ -50,58 +50,38 @@ function transpose({rows, cols, data}) {
   return out;
 }
 
-// The products take four rows at a time: the sums are then read and written a quarter as often.
-
 /** a b: (n, m) times (m, k). */
-function matmul(a, b) {
-  const out = new Matrix(a.rows, b.cols);
-  const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.cols];
-  const inFours = inner - (inner % 4);
-  for (let i = 0; i < a.rows; i++) {
-    const sumAt = i * cols, leftAt = i * inner;
-    for (let k = 0; k < inFours; k += 4) {
-      const at = leftAt + k;
-      addFourRows(sums, sumAt, right, k * cols, cols, left[at], left[at + 1], left[at + 2], left[at + 3]);
-    }
-    for (let k = inFours; k < inner; k++) addRowTimes(sums, sumAt, right, k * cols, cols, left[leftAt + k]);
-  }
-  return out;
-}
+const matmul = (a, b) => timesTransposed(a, transpose(b));
 
-/** a bᵀ: (n, m) times (k, m)ᵀ: the products of the rows of a with those of b, four of these at a time. */
+/**
+ * a bᵀ: (n, m) times (k, m)ᵀ: the products of the rows of a with those of b. Four rows of b, which may be a large layer's
+ * weights, are read once for all rows of a, and two of these are taken at a time; the last one of an odd number is taken twice.
+ */
 function timesTransposed(a, b) {
   const out = new Matrix(a.rows, b.rows);
   const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.rows];
   const inFours = cols - (cols % 4);
-  for (let i = 0; i < a.rows; i++) {
-    const leftAt = i * inner, outAt = i * cols;
-    for (let j = 0; j < inFours; j += 4) {
-      let f = 0, g = 0, h = 0, m = 0;
-      for (let k = 0; k < inner; k++) {
-        const x = left[leftAt + k], at = j * inner + k;
-        f += x * right[at];
-        g += x * right[at + inner];
-        h += x * right[at + 2 * inner];
-        m += x * right[at + 3 * inner];
+  for (let j = 0; j < inFours; j += 4) {
+    const end = (j + 1) * inner;
+    for (let i = 0; i < a.rows; i += 2) {
+      const below = Math.min(i + 1, a.rows - 1);
+      let f = 0, g = 0, h = 0, m = 0, p = 0, q = 0, r = 0, s = 0;
+      for (let at = j * inner, n = i * inner, o = below * inner; at < end; at++, n++, o++) {
+        const x = left[n], y = left[o], b0 = right[at], b1 = right[at + inner], b2 = right[at + 2 * inner], b3 = right[at + 3 * inner];
+        f += x * b0; g += x * b1; h += x * b2; m += x * b3;
+        p += y * b0; q += y * b1; r += y * b2; s += y * b3;
       }
-      sums[outAt + j] = f;
-      sums[outAt + j + 1] = g;
-      sums[outAt + j + 2] = h;
-      sums[outAt + j + 3] = m;
+      const to = i * cols + j, under = below * cols + j;
+      [sums[to], sums[to + 1], sums[to + 2], sums[to + 3]] = [f, g, h, m];
+      [sums[under], sums[under + 1], sums[under + 2], sums[under + 3]] = [p, q, r, s];
     }
-    for (let j = inFours; j < cols; j++) {
-      for (let k = 0; k < inner; k++) sums[outAt + j] += left[leftAt + k] * right[j * inner + k];
+  }
+  for (let j = inFours; j < cols; j++) {
+    for (let i = 0; i < a.rows; i++) {
+      for (let k = 0; k < inner; k++) sums[i * cols + j] += left[i * inner + k] * right[j * inner + k];
     }
   }
   return out;
-}
-
-/** sums += f·row + g·(the row below) + h·(the next) + m·(the last), along rows that lie in memory below each other. */
-function addFourRows(sums, sumAt, right, rightAt, cols, f, g, h, m) {
-  for (let j = 0; j < cols; j++) {
-    const at = rightAt + j;
-    sums[sumAt + j] += f * right[at] + g * right[at + cols] + h * right[at + 2 * cols] + m * right[at + 3 * cols];
-  }
 }
 
 function addRowTimes(sums, sumAt, right, rightAt, cols, factor) {
@@ -252,7 +232,7 @@ class NdArray {
     const shape = this.shape.length === 1 ? [1, ...this.shape] : this.shape;
     const [rows, cols] = shape.slice(-2);
     const place = leading.reduce((sum, index, axis) => sum * shape[axis] + index, 0);
-    return new Matrix(rows, cols, this.data.slice(place * rows * cols, (place + 1) * rows * cols));
+    return new Matrix(rows, cols, this.data.subarray(place * rows * cols, (place + 1) * rows * cols));
   }
 }
 

@@ -35,7 +35,7 @@ class TextError extends Error {
   }
 }
 
-const MOST_RUNS = 8; //   that are kept: more than a view needs
+const MOST_RUNS = 4; //   that are kept: more than a view needs
 const MOST_UNDONE = 30; // steps that can be taken back: each keeps all weights, and those of Adam two means beside;
 const MOST_KEPT = 2e7; //  so of a large model fewer, with no more weights in all
 
@@ -126,9 +126,7 @@ class Session {
 
   run({item = 0, options = {}} = {}) {
     const key = JSON.stringify([this.version, this.ids, item, options]);
-    const run = this.runs.get(key) ?? this.computed(item, options);
-    this.runs.delete(key); // so that it becomes the youngest
-    return keep(this.runs, key, run, MOST_RUNS);
+    return keep(this.runs, key, this.runs.get(key) ?? this.computed(item, options), MOST_RUNS);
   }
 
   /** Of a place no more is made than is asked for. */

@@ -46,7 +46,9 @@ function measureWhenIdle(view, onDone) {
   const symbols = checkedSymbols(view), found = [];
   const measureNext = async () => {
     if (measuring !== result || checked.has(result)) return;
-    found.push(await settled(() => checkTensor(result, symbols[found.length])));
+    const check = await settled(() => measuring === result && checkTensor(result, symbols[found.length]));
+    if (!check) return;
+    found.push(check);
     if (found.length < symbols.length) {
       whenIdle(measureNext);
       return;
