@@ -23,7 +23,7 @@ function renderMap(container, view) {
 function drawMap() {
   const {container, view} = drawnMap;
   const box = container.querySelector(".map-scroll"), width = box.clientWidth, scale = rem() / LETTER;
-  const layout = mapLayout(view.page.places, width / scale);
+  const layout = mapLayout(view.page.places, width / scale, innerWidth < 900);
   const picture = listenOnMap(mapPicture(layout, view.page.places));
   picture.setAttribute("width", layout.width * scale);
   picture.setAttribute("height", layout.height * scale);
