@@ -34,7 +34,7 @@ def ask(page):
     """``ask(translator, sources, targets)`` begins a session, and returns what evaluates an expression of `session`."""
 
     def begin(translator, sources=SOURCES, targets=TARGETS):
-        page.evaluate("(live) => { globalThis.session = new Session(decodePage(live)); }",
+        page.evaluate("(live) => { globalThis.session = new Session(JSON.parse(JSON.stringify(live), decoded)); }",
                       explain(translator, sources, targets).live)
         return lambda expression, *arguments: page.evaluate(f"(given) => {expression}", list(arguments))
 

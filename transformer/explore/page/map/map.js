@@ -111,8 +111,7 @@ function sayAtMap(strong, rest) {
 /** Where the picture is larger than its box, bring a place into the part that is seen. */
 function showOnMap(group) {
   const box = drawnMap.container.querySelector(".map-scroll"), scale = rem() / LETTER;
-  const {x, row} = drawnMap.layout.spots.get(group.dataset.place);
-  box.scrollTo({left: x * scale - box.clientWidth / 2, top: rowTop(row, drawnMap.layout.density) * scale});
+  box.scrollLeft = drawnMap.layout.spots.get(group.dataset.place).x * scale - box.clientWidth / 2;
 }
 
 function listenOnMap(picture) {

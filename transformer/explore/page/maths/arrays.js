@@ -4,8 +4,7 @@
 // How to use:
 //   new Matrix(rows, cols)          zeros; m.at(i, j), m.set(i, j, value), m.data (row after row), m.toNested()
 //   makeMatrix(rows, cols, (i, j) => value)
-//   decodePage(JSON.parse(text))    the same object with every array in it decoded to an NdArray
-//   array.matrix(item, head)        the last two axes of an NdArray (B, H, T, S) as a Matrix
+//   JSON.parse(text, decoded)       the page's data, with every array in them as a Matrix of doubles
 //
 // Every operation returns a new Matrix; none changes its operands.
 
@@ -84,8 +83,8 @@ function timesTransposed(a, b) {
   return out;
 }
 
-function addRowTimes(sums, sumAt, right, rightAt, cols, factor) {
-  for (let j = 0; j < cols; j++) sums[sumAt + j] += factor * right[rightAt + j];
+function addToRow(sums, sumAt, right, rightAt, cols) {
+  for (let j = 0; j < cols; j++) sums[sumAt + j] += right[rightAt + j];
 }
 
 /** Cell by cell; the matrices have one shape. */
@@ -148,9 +147,7 @@ function repeatColumn(column, cols) {
 /** The sum of all rows: 1×cols, the gradient of what was added to every row. */
 function sumOfRows(a) {
   const out = new Matrix(1, a.cols);
-  for (let i = 0; i < a.rows; i++) {
-    addRowTimes(out.data, 0, a.data, i * a.cols, a.cols, 1);
-  }
+  for (let i = 0; i < a.rows; i++) addToRow(out.data, 0, a.data, i * a.cols, a.cols);
   return out;
 }
 
@@ -221,21 +218,6 @@ const largestOf = (a) => a.data.reduce((most, x) => Math.max(most, Math.abs(x)),
 
 // The arrays in the page's data: {shape, dtype, data}, the data in base64.
 
-class NdArray {
-  constructor(shape, data) {
-    this.shape = shape;
-    this.data = data;
-  }
-
-  /** The matrix in the last two axes, at these indices of the axes before; a vector is a matrix of one row. */
-  matrix(...leading) {
-    const shape = this.shape.length === 1 ? [1, ...this.shape] : this.shape;
-    const [rows, cols] = shape.slice(-2);
-    const place = leading.reduce((sum, index, axis) => sum * shape[axis] + index, 0);
-    return new Matrix(rows, cols, this.data.subarray(place * rows * cols, (place + 1) * rows * cols));
-  }
-}
-
 const KINDS_OF_ARRAY = {float64: Float64Array, float32: Float32Array, float16: Uint16Array};
 
 /** The finite float16 with these bits: its sign, 5 of the exponent, 10 of the fraction (IEEE 754). */
@@ -244,26 +226,14 @@ function halfOf(bits) {
   return (bits >> 15 ? -1 : 1) * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
 }
 
-/**
- * The NdArray, in doubles, that {shape, dtype, data} stands for. The data are little-endian, as is every processor that
- * runs a browser.
- */
+/** A vector is a matrix of one row. The data are little-endian, as is every processor that runs a browser. */
 function decodeArray({shape, dtype, data}) {
-  const letters = atob(data);
+  const letters = atob(data), [cols, rows = 1] = shape.toReversed();
   const bytes = new Uint8Array(letters.length);
   for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
   const numbers = new Float64Array(new KINDS_OF_ARRAY[dtype](bytes.buffer));
-  return new NdArray(shape, dtype === "float16" ? numbers.map(halfOf) : numbers);
+  return new Matrix(rows, cols, dtype === "float16" ? numbers.map(halfOf) : numbers);
 }
 
-/** The page's data with its arrays decoded, wherever they are, and with NaN where a check has none but that to tell. */
-function decodePage(value) {
-  if (Array.isArray(value)) return value.map(decodePage);
-  if (value === null || typeof value !== "object") return value;
-  if ("shape" in value && "dtype" in value) return decodeArray(value);
-  if ("analytic" in value && "numeric" in value) return decodeCheck(value);
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, decodePage(inner)]));
-}
-
-/** JSON has null for what is not finite. Left as it is, arithmetic would take it for an error of 0. */
-const decodeCheck = (check) => Object.fromEntries(Object.entries(check).map(([name, value]) => [name, value ?? NaN]));
+/** JSON has null for what is not finite in a check. Left as it is, arithmetic would take it for an error of 0. */
+const decoded = (name, value) => (value?.dtype ? decodeArray(value) : value === null && /^(analytic|numeric|error)$/.test(name) ? NaN : value);

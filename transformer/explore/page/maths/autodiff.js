@@ -157,7 +157,7 @@ class Tape {
   rows(a, numbers) {
     return this.step(rowsOf(a.value, numbers), [a], (dY) => [() => {
       const dA = new Matrix(a.value.rows, a.value.cols);
-      numbers.forEach((number, i) => addRowTimes(dA.data, number * dA.cols, dY.data, i * dA.cols, dA.cols, 1));
+      numbers.forEach((number, i) => addToRow(dA.data, number * dA.cols, dY.data, i * dA.cols, dA.cols));
       return dA;
     }], false);
   }

@@ -1,7 +1,7 @@
 // A session: the model, the sentences that it reads, and the steps that its weights have taken. No document.
 //
 // How to use:
-//   const session = new Session(decodePage(data).model)
+//   const session = new Session(JSON.parse(text, decoded).model)
 //   session.items -> [{source, target, written, version, ids: {source, target}}…]   the sentences of the batch; `written`:
 //                                          whether the model wrote the target, with the weights of `version`; ids with
 //                                          end-of-sentence
@@ -42,7 +42,7 @@ const MOST_KEPT = 2e7; //  so of a large model fewer, with no more weights in al
 class Session {
   constructor({config, parameters, tokenizers, texts, ids, written}) {
     Object.assign(this, {config, compute: HERE}); // see remote.js
-    this.parameters = new Map(Object.entries(parameters).map(([name, array]) => [name, array.matrix()]));
+    this.parameters = new Map(Object.entries(parameters));
     this.size = [...this.parameters.values()].reduce((sum, {data}) => sum + data.length, 0);
     this.tokenizers = {source: tokenizerOf(tokenizers.source), target: tokenizerOf(tokenizers.target)};
     this.opening = texts.source.map((source, item) => ({
