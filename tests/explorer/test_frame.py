@@ -30,7 +30,8 @@ def test_nothing_hangs_out_of_the_window_and_the_window_does_not_scroll(made, sh
     page = measured(share_page(made.path, width=width, height=height, reduced_motion=True))
     page.evaluate("(text) => { explorer.setState({text}); drawMap(); }", text)
     assert page.evaluate(EVERYWHERE) == []
-    assert page.evaluate("document.getElementById('stage').offsetHeight") >= (240 if text == "usual" or width < 900 else 150)
+    least = 240 if text == "usual" or width < 900 else 150
+    assert page.evaluate("document.getElementById('stage').offsetHeight") >= least
     page.evaluate("() => { explorer.setState({text: 'usual'}); drawMap(); }")
 
 
