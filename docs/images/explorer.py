@@ -25,7 +25,7 @@ PICTURES = {
     "explorer_softmax.png": ("explorer.setState({panel: 'softmax'})", "#side"),
     "explorer_steps.png": ("explorer.setState({panel: 'steps'}), takeSteps(20)", "#side"),
     "explorer_broken.png": (
-        "backToTrained(), setState({broken: 'rowsum', panel: 'checks'}), checksOf(currentView()), redraw()", ""),
+        "backToTrained(), setState({broken: 'rowsum', panel: 'checks'}), measure(currentView(), redraw)", ""),
 }
 
 

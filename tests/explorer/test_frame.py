@@ -6,7 +6,7 @@ from tests.explorer.pages import CROSS, live_explanation, measured, show
 from tests.transformer.tiny import tiny_model
 
 PANELS = ["step", "softmax", "checks", "steps", "heads", "flow", "program"]
-SIZES = [(1440, 900), (1280, 720), (1024, 768), (390, 844)]
+SIZES = [(1440, 900), (1280, 720), (1024, 768), (390, 844), (360, 740)]
 
 
 # What is wrong with the frame after each change: at every place and of every view.
@@ -30,7 +30,22 @@ def test_nothing_hangs_out_of_the_window_and_the_window_does_not_scroll(made, sh
     page = measured(share_page(made.path, width=width, height=height, reduced_motion=True))
     page.evaluate("(text) => { explorer.setState({text}); drawMap(); }", text)
     assert page.evaluate(EVERYWHERE) == []
+    least = 240 if text == "usual" or width < 900 else 150
+    assert page.evaluate("document.getElementById('stage').offsetHeight") >= least
     page.evaluate("() => { explorer.setState({text: 'usual'}); drawMap(); }")
+
+
+def test_on_a_phone_the_views_and_the_caption_fold_away(made, share_page):
+    page = share_page(made.path, width=390, height=844, reduced_motion=True)
+    page.evaluate("enterStop('gradient', 0)")
+    heights = "['stage', 'panel'].map((id) => document.getElementById(id).offsetHeight)"
+    stage, panel = page.evaluate(heights)
+    page.click("#fold summary")
+    assert page.evaluate(heights)[0] > stage + panel > stage
+    assert page.is_hidden(".story-text")
+    assert page.is_visible("[data-key='story:forward']")
+    page.click("#fold summary")
+    assert page.evaluate(heights) == [stage, panel]
 
 
 def test_sixty_tokens_fit_and_open_soon(open_page, tmp_path):

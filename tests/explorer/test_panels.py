@@ -35,7 +35,7 @@ def test_the_softmax_is_the_engines_row(opened, made, attention):
 
 def test_the_checks_are_the_engines_and_name_what_is_broken(opened, made):
     show(opened, panel="checks", place=CROSS)
-    opened.evaluate("() => { checksOf(currentView()); explorer.setState({}); }")
+    opened.evaluate("measure(currentView(), () => explorer.setState({}))")
     measured = made.checks[CROSS]
     assert len(measured) > 15
     for symbol, found in measured.items():
@@ -44,7 +44,7 @@ def test_the_checks_are_the_engines_and_name_what_is_broken(opened, made):
     assert holds(opened, "checks") == "true"
     assert set(data_of(opened, "#panel [data-identity]", "holds")) == {"true"}
     show(opened, broken="rowsum")
-    opened.evaluate("() => { checksOf(currentView()); explorer.setState({}); }")
+    opened.evaluate("measure(currentView(), () => explorer.setState({}))")
     named = set(opened.get_attribute("#panel [data-fact=checks]", "data-wrong").split())
     assert named == {"dS", "dR", "dQ", "dK", "dWQ", "dbQ", "dWK", "dXq", "dXk", "dX", "dbK", "dM"}
     assert set(data_of(opened, ".checks tr.wrong", "symbol")) == named
@@ -59,8 +59,9 @@ def test_the_checks_are_the_engines_and_name_what_is_broken(opened, made):
 def test_a_mistake_marks_at_once_what_finite_differences_find_wrong(opened, broken):
     for place in (SELF, CAUSAL, CROSS):
         show(opened, place=place, broken=broken, panel="softmax")
-        marked, measured = opened.evaluate("""() => {
+        marked, measured = opened.evaluate("""async () => {
           const view = currentView(), marked = verdictOf(view).wrong;
+          await measure(view, () => {});
           const measured = checksOf(view).filter(({ok}) => !ok);
           return [[...marked], measured.map(({symbol}) => gradientOf(symbol))];
         }""")

@@ -88,7 +88,8 @@ def assert_numbers_of_the_engine(page, trace):
 
 
 @pytest.mark.parametrize(("name", "width", "height"), [
-    ("pre", 1440, 900), pytest.param("pre", 1280, 720, marks=pytest.mark.slow), ("post", 1024, 768), ("pre", 390, 844)])
+    ("pre", 1440, 900), pytest.param("pre", 1280, 720, marks=pytest.mark.slow), ("post", 1024, 768), ("pre", 390, 844),
+    pytest.param("pre", 360, 740, marks=pytest.mark.slow)])
 def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_pages, open_page, name, width, height):
     path, explanation = told_pages[name]
     page = measured(open_page(path, width=width, height=height, reduced_motion=True))

@@ -20,7 +20,7 @@ NAMES = list(CONFIGURATIONS)
 
 ASKING = """
 ([{config, parameters}, pairs, options, item]) => {
-  const matrices = new Map(Object.entries(decodePage(parameters)).map(([name, array]) => [name, array.matrix()]));
+  const matrices = new Map(Object.entries(JSON.parse(JSON.stringify(parameters), decoded)));
   const run = new BatchRun(matrices, config, pairs.map(([source, target]) => ({source, target})), options, item);
   const nested = (record) => Object.fromEntries(Object.entries(record)
     .filter(([symbol, value]) => value instanceof Matrix && symbol !== "mask")

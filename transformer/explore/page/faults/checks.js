@@ -5,6 +5,7 @@
 //   checks(result) -> [{symbol, numeric, analytic, error, ok}], one for each tensor of the place
 //   nudge(result, {symbol, head, row, col}, epsilon) -> {difference, gradient}: ΔL/ε of one cell, by a central
 //       difference, and the gradient in that cell
+//   checking(result, symbol)   a check as a generator, which rests after each forward; inOne(steps) -> what it returns
 //
 // L is the loss of the model. Differences are central; what each relu lets pass is frozen.
 
@@ -28,9 +29,10 @@ function recordsWith({heads, shared}, symbol) {
   return own.length > 0 ? own : [shared].filter(hasBoth);
 }
 
+const checkTensor = (result, symbol) => (result.ask ? result.ask("check", symbol) : inOne(checking(result, symbol)));
+
 /** The tensor moved along one random direction, in all heads at once: the difference against ⟨gradient, direction⟩. */
-function checkTensor(shown, symbol) {
-  if (shown.ask) return shown.ask("check", symbol);
+function* checking(shown, symbol) {
   const result = shown.full ?? shown;
   const random = disorder();
   const records = recordsWith(result, symbol);
@@ -39,7 +41,7 @@ function checkTensor(shown, symbol) {
   const step = STEP * size / Math.hypot(...directions.map(normOf));
   const analytic = records.reduce((sum, record, n) => sum + innerProduct(record[`d${symbol}`], directions[n]), 0);
   const directionOf = ({index}) => directions[records.findIndex((record) => record.index === index)];
-  const {difference: numeric, noise} = differenceAlong(result, symbol, directionOf, step);
+  const {difference: numeric, noise} = yield* differenceAlong(result, symbol, directionOf, step);
   // Some gradients are 0, as that of the key bias; beside those, what rounding may do to the difference is the measure.
   const error = Math.abs(numeric - analytic) / Math.max(Math.abs(numeric), Math.abs(analytic), noise / TOLERANCE);
   return {symbol, numeric, analytic, error, ok: error <= TOLERANCE};
@@ -51,7 +53,7 @@ function nudge(result, cell, epsilon) {
   const record = recordOf(result, head, symbol);
   const {full = result} = result, {rows, cols} = recordOf(full, head, symbol)[symbol], {rowsAre, colsAre} = factsOf(symbol, result);
   const unit = makeMatrix(rows, cols, (i, j) => (isShownAt(result, rowsAre, i, row) && isShownAt(result, colsAre, j, col) ? 1 : 0));
-  const {difference} = differenceAlong(full, symbol, ({index}) => (index === record.index ? unit : undefined), epsilon);
+  const {difference} = inOne(differenceAlong(full, symbol, ({index}) => (index === record.index ? unit : undefined), epsilon));
   return {difference, gradient: record[`d${symbol}`].at(row, col)};
 }
 
@@ -61,7 +63,7 @@ const recordOf = ({heads, shared}, head, symbol) => (heads[head][symbol] ? heads
  * (L(tensor + step·direction) − L(tensor − step·direction)) / (2·step), and what of it may be rounding. Parameters are
  * moved for the whole batch, every other tensor for the chosen item alone; a record without a direction stays.
  */
-function differenceAlong({path, item, items, again}, symbol, directionOf, step) {
+function* differenceAlong({path, item, items, again}, symbol, directionOf, step) {
   const movedBy = (by) => (name, matrix, record) => {
     const direction = name === symbol && record.place.path === path ? directionOf(record) : undefined;
     return direction ? addMatrices(matrix, scaleMatrix(direction, by)) : matrix;
@@ -69,7 +71,10 @@ function differenceAlong({path, item, items, again}, symbol, directionOf, step) 
   let difference = 0;
   let terms = 0;
   for (const index of isParameter(symbol) ? items.keys() : [item]) {
-    const [above, below] = [again(index, movedBy(step)), again(index, movedBy(-step))];
+    const above = again(index, movedBy(step));
+    yield;
+    const below = again(index, movedBy(-step));
+    yield;
     above.parts.forEach(([G, Y], n) => {
       difference += innerProduct(G, combine(Y, below.parts[n][1], (x, y) => x - y));
     });
@@ -78,8 +83,15 @@ function differenceAlong({path, item, items, again}, symbol, directionOf, step) 
   return {difference: difference / (2 * step), noise: ROUNDING * terms / step};
 }
 
+function inOne(steps) {
+  for (;;) {
+    const {done, value} = steps.next();
+    if (done) return value;
+  }
+}
+
 /** A function that gives numbers between −1 and 1 without an order, always the same. */
 function disorder() {
-  let n = 0;
-  return () => (Math.sin(n += 1) * 43758.5453) % 1;
+  let n = 1;
+  return () => (n = n * 16807 % 2147483647) / 2 ** 30 - 1;
 }

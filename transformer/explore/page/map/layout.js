@@ -7,22 +7,23 @@
 // between the rows and drops into every cross-attention.
 //
 // How to use:
-//   mapLayout(places, width) -> {density, width, height, rows: [{name, y, stream, base, end, layers: [{layer, x, width}]}],
+//   mapLayout(places, width, isPhone) -> {density, width, height, rows: [{name, y, stream, base, end, layers: [{layer, x, width}]}],
 //     spots: Map path -> {path, row, x, y, width, height, hitX, hitWidth, base, branched}, lines: [{d, from, to, kind}]}
 //   x and y are the middle of a spot; base is where its bars stand; branched: it lies on a branch, not on the stream.
 //   from and to are paths, in the order of the forward run.
 
-// From the roomiest to the tightest: the first one that fits is taken. `box` is the least width of a box, `most` the largest;
-// `lines` says how its name is written: in full, short, or upright.
+// From the roomiest to the tightest: the first one that fits is taken; on a phone the last. `box` is the least width of a box,
+// `most` the largest; `lines` says how its name is written: in full, short, upright, or not at all; `title` is the height of
+// the line above a row that names its layers, `drop` that between boxes, stream and bars.
 const DENSITIES = [
   {lines: "full", box: 108, most: 120, boxHeight: 22, norm: 18, normHeight: 18, plus: 16, gap: 5, turn: 7, between: 10, margin: 6, bar: 6},
   {lines: "short", box: 52, most: 96, boxHeight: 22, norm: 17, normHeight: 18, plus: 16, gap: 3, turn: 6, between: 8, margin: 5, bar: 5},
   {lines: "short", box: 46, most: 50, boxHeight: 22, norm: 9, normHeight: 18, plus: 12, gap: 2, turn: 2.5, between: 5, margin: 3, bar: 4},
   {lines: "upright", box: 18, most: 30, boxHeight: 50, norm: 8, normHeight: 22, plus: 10, gap: 2, turn: 2.5, between: 5, margin: 3, bar: 3},
-];
+  {lines: "none", title: 1, drop: 4, box: 12, most: 24, boxHeight: 12, norm: 4, normHeight: 10, plus: 8, gap: 2, turn: 2, between: 4, margin: 2, bar: 3},
+].map((density) => ({title: 16, drop: 9, ...density}));
 const BAR_HEIGHT = 16; // of the longest bar
 const BETWEEN_ROWS = 9; // where the memory runs
-const TITLE_HEIGHT = 16; // of the line above a row that names its layers
 
 const isBox = ({kind}) => kind !== "norm" && kind !== "residual";
 const isSublayer = ({kind}) => kind === "attention" || kind === "feed_forward";
@@ -37,10 +38,10 @@ function stacksOf(places) {
   return [{name: "encoder", places: encoder}, {name: "decoder", places: decoder}].filter((stack) => stack.places.length > 0);
 }
 
-function mapLayout(places, width) {
+function mapLayout(places, width, isPhone) {
   const stacks = stacksOf(places);
   const least = (density) => Math.max(...stacks.map((stack) => rowWidth(stack.places, density, density.box)));
-  const density = DENSITIES.find((one) => least(one) <= width) ?? DENSITIES.at(-1);
+  const density = DENSITIES.find((one) => !isPhone && least(one) <= width) ?? DENSITIES.at(-1);
   const room = (box) => Math.max(...stacks.map((stack) => rowWidth(stack.places, density, box)));
   let box = density.box;
   while (box < density.most && room(box + 1) <= width) box += 1;
@@ -52,14 +53,14 @@ function mapLayout(places, width) {
 }
 
 /** Each row is a line with titles, the boxes, the stream and the bars. */
-const streamBelow = (density) => TITLE_HEIGHT + density.boxHeight + 9;
-const rowTop = (n, density) => n * (streamBelow(density) + 9 + BAR_HEIGHT + BETWEEN_ROWS);
+const streamBelow = (density) => density.title + density.boxHeight + density.drop;
+const rowTop = (n, density) => n * (streamBelow(density) + density.drop + BAR_HEIGHT + BETWEEN_ROWS);
 
 /** Lay out one row: its spots and lines join the others'. */
 function layRow({name, places}, rowNumber, density, box, spots, lines) {
   const top = rowTop(rowNumber, density);
-  const stream = top + streamBelow(density), base = stream + 9 + BAR_HEIGHT;
-  const [boxTop, branch] = [top + TITLE_HEIGHT, top + TITLE_HEIGHT + density.boxHeight / 2];
+  const stream = top + streamBelow(density), base = stream + density.drop + BAR_HEIGHT;
+  const [boxTop, branch] = [top + density.title, top + density.title + density.boxHeight / 2];
   const row = {name, y: top, stream, base, end: 0, layers: []};
   let right = density.margin;
   for (const [n, place] of places.entries()) {

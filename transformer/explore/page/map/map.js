@@ -23,7 +23,7 @@ function renderMap(container, view) {
 function drawMap() {
   const {container, view} = drawnMap;
   const box = container.querySelector(".map-scroll"), width = box.clientWidth, scale = rem() / LETTER;
-  const layout = mapLayout(view.page.places, width / scale);
+  const layout = mapLayout(view.page.places, width / scale, innerWidth < 900);
   const picture = listenOnMap(mapPicture(layout, view.page.places));
   picture.setAttribute("width", layout.width * scale);
   picture.setAttribute("height", layout.height * scale);
@@ -111,8 +111,7 @@ function sayAtMap(strong, rest) {
 /** Where the picture is larger than its box, bring a place into the part that is seen. */
 function showOnMap(group) {
   const box = drawnMap.container.querySelector(".map-scroll"), scale = rem() / LETTER;
-  const {x, row} = drawnMap.layout.spots.get(group.dataset.place);
-  box.scrollTo({left: x * scale - box.clientWidth / 2, top: rowTop(row, drawnMap.layout.density) * scale});
+  box.scrollLeft = drawnMap.layout.spots.get(group.dataset.place).x * scale - box.clientWidth / 2;
 }
 
 function listenOnMap(picture) {

@@ -4,8 +4,7 @@
 // How to use:
 //   new Matrix(rows, cols)          zeros; m.at(i, j), m.set(i, j, value), m.data (row after row), m.toNested()
 //   makeMatrix(rows, cols, (i, j) => value)
-//   decodePage(JSON.parse(text))    the same object with every array in it decoded to an NdArray
-//   array.matrix(item, head)        the last two axes of an NdArray (B, H, T, S) as a Matrix
+//   JSON.parse(text, decoded)       the page's data, with every array in them as a Matrix of doubles
 //
 // Every operation returns a new Matrix; none changes its operands.
 
@@ -50,62 +49,42 @@ function transpose({rows, cols, data}) {
   return out;
 }
 
-// The products take four rows at a time: the sums are then read and written a quarter as often.
-
 /** a b: (n, m) times (m, k). */
-function matmul(a, b) {
-  const out = new Matrix(a.rows, b.cols);
-  const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.cols];
-  const inFours = inner - (inner % 4);
-  for (let i = 0; i < a.rows; i++) {
-    const sumAt = i * cols, leftAt = i * inner;
-    for (let k = 0; k < inFours; k += 4) {
-      const at = leftAt + k;
-      addFourRows(sums, sumAt, right, k * cols, cols, left[at], left[at + 1], left[at + 2], left[at + 3]);
-    }
-    for (let k = inFours; k < inner; k++) addRowTimes(sums, sumAt, right, k * cols, cols, left[leftAt + k]);
-  }
-  return out;
-}
+const matmul = (a, b) => timesTransposed(a, transpose(b));
 
-/** a bᵀ: (n, m) times (k, m)ᵀ: the products of the rows of a with those of b, four of these at a time. */
+/**
+ * a bᵀ: (n, m) times (k, m)ᵀ: the products of the rows of a with those of b. Four rows of b, which may be a large layer's
+ * weights, are read once for all rows of a, and two of these are taken at a time; the last one of an odd number is taken twice.
+ */
 function timesTransposed(a, b) {
   const out = new Matrix(a.rows, b.rows);
   const [sums, left, right, inner, cols] = [out.data, a.data, b.data, a.cols, b.rows];
   const inFours = cols - (cols % 4);
-  for (let i = 0; i < a.rows; i++) {
-    const leftAt = i * inner, outAt = i * cols;
-    for (let j = 0; j < inFours; j += 4) {
-      let f = 0, g = 0, h = 0, m = 0;
-      for (let k = 0; k < inner; k++) {
-        const x = left[leftAt + k], at = j * inner + k;
-        f += x * right[at];
-        g += x * right[at + inner];
-        h += x * right[at + 2 * inner];
-        m += x * right[at + 3 * inner];
+  for (let j = 0; j < inFours; j += 4) {
+    const end = (j + 1) * inner;
+    for (let i = 0; i < a.rows; i += 2) {
+      const below = Math.min(i + 1, a.rows - 1);
+      let f = 0, g = 0, h = 0, m = 0, p = 0, q = 0, r = 0, s = 0;
+      for (let at = j * inner, n = i * inner, o = below * inner; at < end; at++, n++, o++) {
+        const x = left[n], y = left[o], b0 = right[at], b1 = right[at + inner], b2 = right[at + 2 * inner], b3 = right[at + 3 * inner];
+        f += x * b0; g += x * b1; h += x * b2; m += x * b3;
+        p += y * b0; q += y * b1; r += y * b2; s += y * b3;
       }
-      sums[outAt + j] = f;
-      sums[outAt + j + 1] = g;
-      sums[outAt + j + 2] = h;
-      sums[outAt + j + 3] = m;
+      const to = i * cols + j, under = below * cols + j;
+      [sums[to], sums[to + 1], sums[to + 2], sums[to + 3]] = [f, g, h, m];
+      [sums[under], sums[under + 1], sums[under + 2], sums[under + 3]] = [p, q, r, s];
     }
-    for (let j = inFours; j < cols; j++) {
-      for (let k = 0; k < inner; k++) sums[outAt + j] += left[leftAt + k] * right[j * inner + k];
+  }
+  for (let j = inFours; j < cols; j++) {
+    for (let i = 0; i < a.rows; i++) {
+      for (let k = 0; k < inner; k++) sums[i * cols + j] += left[i * inner + k] * right[j * inner + k];
     }
   }
   return out;
 }
 
-/** sums += f·row + g·(the row below) + h·(the next) + m·(the last), along rows that lie in memory below each other. */
-function addFourRows(sums, sumAt, right, rightAt, cols, f, g, h, m) {
-  for (let j = 0; j < cols; j++) {
-    const at = rightAt + j;
-    sums[sumAt + j] += f * right[at] + g * right[at + cols] + h * right[at + 2 * cols] + m * right[at + 3 * cols];
-  }
-}
-
-function addRowTimes(sums, sumAt, right, rightAt, cols, factor) {
-  for (let j = 0; j < cols; j++) sums[sumAt + j] += factor * right[rightAt + j];
+function addToRow(sums, sumAt, right, rightAt, cols) {
+  for (let j = 0; j < cols; j++) sums[sumAt + j] += right[rightAt + j];
 }
 
 /** Cell by cell; the matrices have one shape. */
@@ -168,9 +147,7 @@ function repeatColumn(column, cols) {
 /** The sum of all rows: 1×cols, the gradient of what was added to every row. */
 function sumOfRows(a) {
   const out = new Matrix(1, a.cols);
-  for (let i = 0; i < a.rows; i++) {
-    addRowTimes(out.data, 0, a.data, i * a.cols, a.cols, 1);
-  }
+  for (let i = 0; i < a.rows; i++) addToRow(out.data, 0, a.data, i * a.cols, a.cols);
   return out;
 }
 
@@ -241,21 +218,6 @@ const largestOf = (a) => a.data.reduce((most, x) => Math.max(most, Math.abs(x)),
 
 // The arrays in the page's data: {shape, dtype, data}, the data in base64.
 
-class NdArray {
-  constructor(shape, data) {
-    this.shape = shape;
-    this.data = data;
-  }
-
-  /** The matrix in the last two axes, at these indices of the axes before; a vector is a matrix of one row. */
-  matrix(...leading) {
-    const shape = this.shape.length === 1 ? [1, ...this.shape] : this.shape;
-    const [rows, cols] = shape.slice(-2);
-    const place = leading.reduce((sum, index, axis) => sum * shape[axis] + index, 0);
-    return new Matrix(rows, cols, this.data.slice(place * rows * cols, (place + 1) * rows * cols));
-  }
-}
-
 const KINDS_OF_ARRAY = {float64: Float64Array, float32: Float32Array, float16: Uint16Array};
 
 /** The finite float16 with these bits: its sign, 5 of the exponent, 10 of the fraction (IEEE 754). */
@@ -264,26 +226,14 @@ function halfOf(bits) {
   return (bits >> 15 ? -1 : 1) * (exponent ? (1024 + fraction) * 2 ** (exponent - 25) : fraction * 2 ** -24);
 }
 
-/**
- * The NdArray, in doubles, that {shape, dtype, data} stands for. The data are little-endian, as is every processor that
- * runs a browser.
- */
+/** A vector is a matrix of one row. The data are little-endian, as is every processor that runs a browser. */
 function decodeArray({shape, dtype, data}) {
-  const letters = atob(data);
+  const letters = atob(data), [cols, rows = 1] = shape.toReversed();
   const bytes = new Uint8Array(letters.length);
   for (let n = 0; n < bytes.length; n++) bytes[n] = letters.charCodeAt(n);
   const numbers = new Float64Array(new KINDS_OF_ARRAY[dtype](bytes.buffer));
-  return new NdArray(shape, dtype === "float16" ? numbers.map(halfOf) : numbers);
+  return new Matrix(rows, cols, dtype === "float16" ? numbers.map(halfOf) : numbers);
 }
 
-/** The page's data with its arrays decoded, wherever they are, and with NaN where a check has none but that to tell. */
-function decodePage(value) {
-  if (Array.isArray(value)) return value.map(decodePage);
-  if (value === null || typeof value !== "object") return value;
-  if ("shape" in value && "dtype" in value) return decodeArray(value);
-  if ("analytic" in value && "numeric" in value) return decodeCheck(value);
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, decodePage(inner)]));
-}
-
-/** JSON has null for what is not finite. Left as it is, arithmetic would take it for an error of 0. */
-const decodeCheck = (check) => Object.fromEntries(Object.entries(check).map(([name, value]) => [name, value ?? NaN]));
+/** JSON has null for what is not finite in a check. Left as it is, arithmetic would take it for an error of 0. */
+const decoded = (name, value) => (value?.dtype ? decodeArray(value) : value === null && /^(analytic|numeric|error)$/.test(name) ? NaN : value);

@@ -19,7 +19,10 @@
 // A tape whose backward is never called has run the forward alone, at no further cost.
 // Nodes and records may have one matrix in common, as dX and dY of a sum: no matrix is changed once it is made.
 
-const transposes = new WeakMap(); // by matrix: every run reads those of the weights
+/** What `make` makes of a matrix, once: every run reads that of the weights. */
+const onceOf = (make, made = new WeakMap()) => (matrix, ...more) => made.get(matrix) ?? (made.set(matrix, make(matrix, ...more)), made.get(matrix));
+const transposed = onceOf(transpose);
+const piecesOf = onceOf((a, count) => Array.from({length: count}, (_, n) => columnsOf(a, n * a.cols / count, (n + 1) * a.cols / count)));
 const untouched = (symbol, matrix) => matrix;
 
 /** The sum of what came back. */
@@ -84,14 +87,13 @@ class Tape {
 
   /** forward: Y = A B                          so here: dA = dY Bᵀ,  dB = Aᵀ dY */
   matmul(a, b) {
-    return this.step(matmul(a.value, b.value), [a, b],
+    return this.step(timesTransposed(a.value, transposed(b.value)), [a, b],
       (dY) => [timesTransposed(dY, b.value), () => matmul(transpose(a.value), dY)]);
   }
 
   /** forward: Y = Aᵀ                           so here: dA = dYᵀ */
   transpose(a) {
-    if (!transposes.has(a.value)) transposes.set(a.value, transpose(a.value));
-    return this.step(transposes.get(a.value), [a], (dY) => [transpose(dY)]);
+    return this.step(transposed(a.value), [a], (dY) => [transpose(dY)]);
   }
 
   /** forward: Y = A + B                        so here: dA = dY,  dB = dY */
@@ -130,9 +132,8 @@ class Tape {
 
   /** forward: Y₁, Y₂, … = A cut between columns so here: dA = dY₁, dY₂, … side by side */
   split(a, count) {
-    const width = a.value.cols / count;
     this.step(a.value, [a], () => [sideBySide(pieces.map(gradientBy))]); // before the pieces, so after them in the backward
-    const pieces = Array.from({length: count}, (_, n) => this.leaf(columnsOf(a.value, n * width, (n + 1) * width), a.ofWeights));
+    const pieces = piecesOf(a.value, count).map((piece) => this.leaf(piece, a.ofWeights));
     return pieces;
   }
 
@@ -156,7 +157,7 @@ class Tape {
   rows(a, numbers) {
     return this.step(rowsOf(a.value, numbers), [a], (dY) => [() => {
       const dA = new Matrix(a.value.rows, a.value.cols);
-      numbers.forEach((number, i) => addRowTimes(dA.data, number * dA.cols, dY.data, i * dA.cols, dA.cols, 1));
+      numbers.forEach((number, i) => addToRow(dA.data, number * dA.cols, dY.data, i * dA.cols, dA.cols));
       return dA;
     }], false);
   }

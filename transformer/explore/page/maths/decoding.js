@@ -12,6 +12,7 @@ function* greedyTokens(parameters, config, source) {
   run.past = true; // each token is read once
   let id = config.bos_id;
   for (let length = 0; length < most; length++) {
+    tape.nodes.length = run.places.length = 0; // no backward will ask for them, and they are many
     id = mostProbable(run.logits(run.decode([id], memory, length)).value.data, config);
     if (id === config.eos_id) return;
     yield id;

@@ -1,7 +1,7 @@
 // A session: the model, the sentences that it reads, and the steps that its weights have taken. No document.
 //
 // How to use:
-//   const session = new Session(decodePage(data).model)
+//   const session = new Session(JSON.parse(text, decoded).model)
 //   session.items -> [{source, target, written, version, ids: {source, target}}…]   the sentences of the batch; `written`:
 //                                          whether the model wrote the target, with the weights of `version`; ids with
 //                                          end-of-sentence
@@ -35,14 +35,14 @@ class TextError extends Error {
   }
 }
 
-const MOST_RUNS = 8; //   that are kept: more than a view needs
+const MOST_RUNS = 4; //   that are kept: more than a view needs
 const MOST_UNDONE = 30; // steps that can be taken back: each keeps all weights, and those of Adam two means beside;
 const MOST_KEPT = 2e7; //  so of a large model fewer, with no more weights in all
 
 class Session {
   constructor({config, parameters, tokenizers, texts, ids, written}) {
     Object.assign(this, {config, compute: HERE}); // see remote.js
-    this.parameters = new Map(Object.entries(parameters).map(([name, array]) => [name, array.matrix()]));
+    this.parameters = new Map(Object.entries(parameters));
     this.size = [...this.parameters.values()].reduce((sum, {data}) => sum + data.length, 0);
     this.tokenizers = {source: tokenizerOf(tokenizers.source), target: tokenizerOf(tokenizers.target)};
     this.opening = texts.source.map((source, item) => ({
@@ -126,9 +126,7 @@ class Session {
 
   run({item = 0, options = {}} = {}) {
     const key = JSON.stringify([this.version, this.ids, item, options]);
-    const run = this.runs.get(key) ?? this.computed(item, options);
-    this.runs.delete(key); // so that it becomes the youngest
-    return keep(this.runs, key, run, MOST_RUNS);
+    return keep(this.runs, key, this.runs.get(key) ?? this.computed(item, options), MOST_RUNS);
   }
 
   /** Of a place no more is made than is asked for. */

@@ -6,7 +6,7 @@
 
 /** A line for each gradient, in the order of the backward pass: {symbol, engine: error or null, here or null}. */
 function checkLines(view) {
-  const here = new Map((isMeasured(view) ? checksOf(view) : []).map((check) => [check.symbol, check]));
+  const here = new Map((checksOf(view) ?? []).map((check) => [check.symbol, check]));
   const engine = view.attention?.checks ?? {};
   return checkedSymbols(view).map((symbol) => (
     {symbol: gradientOf(symbol), engine: engine[symbol] ? Math.max(...engine[symbol].map(({error}) => error)) : null, here: here.get(symbol) ?? null}));
@@ -14,19 +14,13 @@ function checkLines(view) {
 
 function renderChecks(container, view) {
   const lines = checkLines(view), known = lines.some(({engine, here}) => engine !== null || here !== null);
-  container.append(isMeasured(view) ? verdictOnChecks(view, lines) : measureButton(), ...(known ? [checkTable(lines, view)] : []), aboutTheColumns(view, lines),
+  container.append(checksOf(view) ? verdictOnChecks(view, lines) : measureButton(view), ...(known ? [checkTable(lines, view)] : []), aboutTheColumns(view, lines),
     build("h3", {}, view.result.heads.length > 1 ? `What must hold, in head ${view.state.head + 1}` : "What must hold"),
     ...identities(view.result, view.state.head).map(identityLine));
 }
 
-function measureButton() {
-  const measure = async () => {
-    await settled(() => checksOf(currentView()));
-    setState({});
-  };
-  return build("p", {}, build("button", {type: "button", class: "small", "data-key": "checks:measure", onclick: measure}, "Measure here"),
-    " The page does so by itself when you pause.");
-}
+const measureButton = (view) => build("p", {}, build("button", {type: "button", class: "small", "data-key": "checks:measure",
+  onclick: () => measure(view, () => setState({}))}, "Measure here"), " The page does so by itself when you pause.");
 
 /** Right or wrong, which are wrong, and where to look first. */
 function verdictOnChecks(view, lines) {

@@ -24,7 +24,6 @@ const stepping = {
   report: null,
   turn: null,  // {count} of the steps that are being taken
   right: null, // the session that goes along with the right gradient
-  trained: {key: null, run: null},
 };
 
 const isStepping = () => stepping.turn !== null;
@@ -122,13 +121,7 @@ function historyBeside() {
 }
 
 function trainedRun() {
-  if (session.version === 0) return currentRun();
-  const options = optionsOf(state), {trained} = stepping;
-  const key = JSON.stringify([state.item, session.ids, options]);
-  if (trained.key !== key) {
-    const fork = session.fork();
-    fork.reset();
-    Object.assign(trained, {key, run: fork.run({item: state.item, options})});
-  }
-  return trained.run;
+  const fork = Object.assign(session.fork(), {runs: session.runs});
+  fork.reset();
+  return fork.run({item: state.item, options: optionsOf(state)});
 }

@@ -29,7 +29,10 @@ function narrowed(result) {
 }
 
 /** Where the numbers are largest. In a row of dZ the target is first: what it gains is all that the others lose. */
-const largestIn = (row, count) => [...row.keys()].sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, count);
+function largestIn(row, count) {
+  const sizes = row.map(Math.abs), least = sizes.toSorted().at(-count);
+  return [...row.keys()].filter((n) => !(sizes[n] < least)).sort((a, b) => sizes[b] - sizes[a]).slice(0, count);
+}
 
 /** How the others are taken together. */
 const TOGETHER = {W: null, b: null, Z: logOfExponentials, P: sumWhere, dZ: sumWhere, dW: sumWhere, db: sumWhere};

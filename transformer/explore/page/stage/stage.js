@@ -8,6 +8,7 @@ function renderStage(container, view) {
   const worked = cell && workedCell(view, symbol, cell.row, cell.col);
   drawEquation(equation, view, worked);
   if (container.dataset.symbol === symbol) container.scrollTop = scrollTop;
+  else equation.querySelector(".part:last-of-type .labels.left .chosen")?.scrollIntoView({block: "nearest"});
   container.dataset.symbol = symbol;
   if (renderStage.observer) return;
   renderStage.observer = new ResizeObserver(([{contentRect: {width, height}}]) => { // of the box, whatever is in it

@@ -6,58 +6,45 @@
 //   verdictOf(view)   -> {wrong: Set of gradients, count, of, worst, measured: "engine" | "here" | null}: `count` of the
 //       `of` gradients that the page shows were measured
 //   verdictText(view, verdict) -> an element that says so
-//   checksOf(view)    -> what `checks` says of the present selection, of checkedSymbols
-//   measureWhenIdle(view, onDone)   measures them when the browser has nothing else to do
-//   isMeasured(view)  -> whether that has been done
+//   measure(view, onDone)           the checks of checkedSymbols, unless the reader goes on meanwhile
+//   measureWhenIdle(view, onDone)   the same when the reader has changed nothing for a while
+//   checksOf(view)    -> what they found; undefined before
 //
 // Three things tell whether a gradient is right. The engine's finite differences, made with the page, stand as long as
 // nothing has been changed. After that the page makes its own (faults/checks.js), which measure any gradient, but slowly:
 // so a mistake made on purpose there shows at once beside the run without it (besideTheRight).
 
-const checked = new WeakMap(); // by result: a check takes many forward passes, and every redraw asks
+const checked = new WeakMap(); // by result: its checks
 const NONE_WRONG = new Set();
 
 /** Without a mask S̄ is S: the page shows one, and one is counted. */
 const checkedSymbols = (view) => checkedOf(view.result).filter((symbol) => (
   shownSymbol(view, symbol) === symbol && recordsWith(view.result, symbol).length > 0));
 
-const checksOf = (view) => measuredHere(view).found;
-
-function measuredHere(view) {
-  const {result} = view;
-  if (!checked.has(result)) noteMeasured(result, checkedSymbols(view).map((symbol) => checkTensor(result, symbol)));
-  return checked.get(result);
-}
-
-const noteMeasured = (result, found) => (
-  checked.set(result, {found, wrong: new Set(found.filter(({ok}) => !ok).map(({symbol}) => gradientOf(symbol)))}));
+const checksOf = ({result}) => checked.get(result);
 
 const SETTLED = 700; // milliseconds without a change after which the reader seems to look
-const whenIdle = (work) => (window.requestIdleCallback ? requestIdleCallback(work) : setTimeout(work, 50)); // not in Safari
 let settling = null;
-let measuring = null; // the result whose gradients are measured when there is time; another redraw ends that
+let measuring = null; // the result that is shown: another redraw ends what is measured of the one before
 
-/** One gradient at a time, so that what the reader does never waits for more than one. */
 function measureWhenIdle(view, onDone) {
   clearTimeout(settling);
-  const {result} = view;
-  measuring = result;
-  if (verdictOf(view).measured) return;
-  const symbols = checkedSymbols(view), found = [];
-  const measureNext = async () => {
-    if (measuring !== result || checked.has(result)) return;
-    found.push(await settled(() => checkTensor(result, symbols[found.length])));
-    if (found.length < symbols.length) {
-      whenIdle(measureNext);
-      return;
-    }
-    noteMeasured(result, found);
-    onDone();
-  };
-  settling = setTimeout(() => whenIdle(measureNext), SETTLED);
+  measuring = view.result;
+  if (!verdictOf(view).measured) settling = setTimeout(() => measure(view, onDone), SETTLED);
 }
 
-const isMeasured = ({result}) => checked.has(result);
+/** One gradient at a time, so that what the reader does never waits for more than one. */
+async function measure(view, onDone) {
+  const {result} = view, found = [];
+  for (const symbol of checkedSymbols(view)) {
+    const check = await settled(() => measuring === result && checkTensor(result, symbol));
+    if (!check) return;
+    found.push(check);
+    await new Promise((go) => { setTimeout(go); });
+  }
+  checked.set(result, found);
+  onDone();
+}
 
 /** The engine's word as long as nothing has been changed; after that, or without it, what is measured here. */
 function verdictOf(view) {
@@ -69,8 +56,9 @@ function verdictOf(view) {
     const errors = byEngine.flatMap((symbol) => attention.checks[symbol].map(({error}) => error));
     return {...none, count: byEngine.length, worst: Math.max(...errors), measured: "engine"};
   }
-  if (!isMeasured(view)) return broken === null ? none : {...none, ...besideTheRight(view, symbols)};
-  const {found, wrong} = measuredHere(view);
+  const found = checksOf(view);
+  if (!found) return broken === null ? none : {...none, ...besideTheRight(view, symbols)};
+  const wrong = new Set(found.filter(({ok}) => !ok).map(({symbol}) => gradientOf(symbol)));
   return {...none, wrong, count: found.length, worst: Math.max(...found.map(({error}) => error)), measured: "here"};
 }
 

@@ -92,7 +92,7 @@ function placeToCompute(script) {
 }
 
 async function start() {
-  page = decodePage(JSON.parse(document.getElementById("data").textContent));
+  page = JSON.parse(document.getElementById("data").textContent, decoded);
   session = new Session(page.model);
   session.compute = placeToCompute(document.currentScript.textContent);
   page.places = placesOf(page, await settled(() => currentRun()));

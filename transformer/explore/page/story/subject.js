@@ -38,12 +38,10 @@ const wouldWriteAnother = (row) => isWrong(sceneWith(PLAIN).run, row);
 
 const largestBy = (all, measure) => all.reduce((best, one) => (best === null || measure(one) > measure(best) ? one : best), null);
 
-/** Every row that can be told of, with the norm of its dS: of the cross-attentions. */
+/** Every row of the cross-attentions, with the norm of its dS. */
 function candidateRows(scene) {
   const paths = scene.run.order.filter((path) => path.endsWith("cross_attention"));
-  return paths.flatMap((path) => scene.resultAt(path).heads.flatMap(({A, dS}, head) => (
-    norms(dS).map((size, row) => ({place: path, head, row, size, seen: A.row(row).filter((weight) => weight > 0).length}))
-      .filter(({seen}) => seen > 1))));
+  return paths.flatMap((path) => scene.resultAt(path).heads.flatMap(({dS}, head) => norms(dS).map((size, row) => ({place: path, head, row, size}))));
 }
 
 /** The row of the token that the model would have written otherwise; if there are several, or none, the one of most loss. */

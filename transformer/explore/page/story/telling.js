@@ -18,18 +18,12 @@ const isTold = () => state.story !== null && told.subject !== null;
 
 const storyOf = (id) => page.stories.find((story) => story.id === id) ?? null;
 
-let tellable = {sentence: null, stories: []}; // of a sentence, since every redraw asks
+/** They are about a cross-attention. */
+const tellableStories = () => (page.places.some(isCross) ? page.stories : []);
 
-function tellableStories() {
-  const sentence = sentenceKey();
-  if (tellable.sentence === sentence) return tellable.stories;
-  tellable = {sentence, stories: candidateRows(sceneWith(PLAIN)).length > 0 ? page.stories : []};
-  return tellable.stories;
-}
-
-function enterStop(id, number) {
+async function enterStop(id, number) {
   const stop = storyOf(id).stops[number];
-  prepare(id, number);
+  await settled(() => prepare(id, number));
   setState({story: id, stop: number, panel: "step", ...PLAIN, ...stateOf(stop)});
   if (stop.do === "step") takeStep();
   showTargets(true);
