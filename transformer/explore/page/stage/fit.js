@@ -11,7 +11,7 @@
 // large as fits; a column of few cells keeps its numbers beside images. What would be too small to read scrolls instead.
 
 const CELL = {least: 2, most: 26, ofScrolling: 12, ofNumber: 1.35, rowHeight: 1.5}; // the latter two in letters' heights
-const LEGIBLE = 24; // of the score: with less, the stage scrolls
+const LEGIBLE = 10; // of the score: with less, the stage scrolls
 const CAPTION = 3.2; // letters' heights above and below a grid: its caption, its colour bar and the gap to the next line
 const TITLE = 1.4; // of another line of a caption
 const LEGEND = 9.5; // letters' heights that the colour bar below a grid takes

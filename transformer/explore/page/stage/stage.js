@@ -76,7 +76,7 @@ function drawEquation(container, view, worked) {
   if (cell) container.append(arrowsTo(container, drawn.map((part, n) => ({...part, size: sizes[n]}))));
 }
 
-/** From what made the chosen cell, in each operand, to the name of its row. */
+/** From what made the chosen cell, in each operand on the result's line, to the name of its row. */
 function arrowsTo(container, parts) {
   const {left, top} = container.getBoundingClientRect(), figures = [...container.querySelectorAll(".grid")];
   const target = figures.at(-1).querySelector(".labels.left .chosen > span").getBoundingClientRect();
@@ -84,6 +84,7 @@ function arrowsTo(container, parts) {
   const lines = parts.flatMap(({highlight = [], matrix, size}, n) => highlight.map((part) => {
     const canvas = figures[n].querySelector("canvas").getBoundingClientRect(), [x, y, wide, high] = rectangleOf(part, matrix, size.width, size.height);
     const isColumn = high > size.height, [startX, startY] = [canvas.left - left + x + (isColumn ? wide / 2 : wide), canvas.top - top + y + (isColumn ? high : high / 2)];
+    if (startX > endX) return [];
     const bend = isColumn ? `${startX} ${startY + 40}` : `${startX + 40} ${startY}`;
     return inSvg("path", {d: `M ${startX} ${startY} C ${bend} ${endX - 40} ${endY} ${endX} ${endY}`, "marker-end": "url(#arrow)"});
   }));
