@@ -11,7 +11,7 @@ from minigrad import functional as F
 from minigrad import nn
 
 from tests.transformer.tiny import BOS, LABELS, PAD, SOURCE, assert_same, backward, tiny_config, tiny_model
-from transformer import Transformer, shift_right
+from transformer import Transformer, causal_mask, padding_mask, shift_right
 
 # ------------------------------------------------------------------ the loss
 
@@ -40,6 +40,15 @@ def test_initial_parameters_follow_the_design():
         else:  # Xavier-uniform
             bound = math.sqrt(6 / sum(values.shape))
             assert 0.95 * bound < abs(values).max() <= bound
+
+
+def test_the_model_is_its_stacks_with_their_masks():
+    model, target = tiny_model(), shift_right(LABELS, BOS)
+    memory_mask = padding_mask(SOURCE)
+    memory = model.encoder(source=SOURCE, mask=memory_mask)
+    mask = padding_mask(target) & causal_mask(target.shape[1])
+    hidden = model.decoder(target=target, memory=memory, mask=mask, memory_mask=memory_mask)
+    np.testing.assert_array_equal(model.logits(hidden).numpy(), model(SOURCE, target).numpy())
 
 
 # ------------------------------------------------------------------ ids

@@ -47,36 +47,38 @@ class _Stack(nn.Module):
         self.norm = (nn.LayerNorm(config.d_model, config.layer_norm_eps, bias=config.norm_bias)
                      if config.has_final_norm else None)
 
-    def forward(self, ids: Any, *beside: Any, cache: Any = None) -> Tensor:
-        """Ids (B, T), the new ones if there is a `cache`, and the other arguments of each layer → (B, T, D)."""
-        x = self.embedding(ids) if cache is None else self.embedding(ids, cache.past)
-        return self.transform(x, *beside, cache=cache)
-
     def transform(self, x: Tensor, *beside: Any, cache: Any = None) -> Tensor:
-        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D)."""
+        """The layers and the final norm, on what is embedded already: (B, T, D) → (B, T, D).
+
+        `beside` has the other arguments of a layer: for the encoder a mask, for the decoder the memory and two masks.
+        """
         for number, layer in enumerate(self.layers):
             x = layer(x, *beside, **given(cache and cache[number]))
         return x if self.norm is None else self.norm(x)
 
 
 class Encoder(_Stack):
-    """Source ids (B, S), and a mask, broadcastable to (B, H, S, S) → memory (B, S, D).
-
-    `config` says how, `table` holds the embeddings.
-    """
+    """Source ids (B, S) → memory (B, S, D), as `config` says; `table` holds the embeddings."""
 
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [EncoderLayer(config) for _ in range(config.num_encoder_layers)])
 
+    def forward(self, source: Any, mask: Any = None) -> Tensor:
+        """Encode ids (B, S); `mask`, broadcastable to (B, H, S, S), says who may attend to whom."""
+        return self.transform(self.embedding(source), mask)
+
 
 class Decoder(_Stack):
-    """Target ids (B, T), memory (B, S, D), and the two masks of a `DecoderLayer` → (B, T, D).
-
-    `config` says how, `table` holds the embeddings.
-    """
+    """Target ids (B, T) and memory (B, S, D) → (B, T, D), as `config` says; `table` holds the embeddings."""
 
     def __init__(self, config: TransformerConfig, table: nn.Embedding) -> None:
         super().__init__(config, table, [DecoderLayer(config) for _ in range(config.num_decoder_layers)])
+
+    def forward(self, target: Any, memory: Tensor, mask: Any = None, memory_mask: Any = None, cache: Any = None
+                ) -> Tensor:
+        """Decode ids (B, T), the new ones if there is a `cache`; the other arguments are those of `DecoderLayer`."""
+        past = 0 if cache is None else cache.past
+        return self.transform(self.embedding(target, past), memory, mask, memory_mask, cache=cache)
 
 
 class Transformer(nn.Module):
