@@ -1,28 +1,35 @@
-"""Sums that keep their digits, and those that are the transpose of broadcasting.
+"""Sums that keep their digits: over axes, back to a shape that was broadcast, and into places of an array.
 
 NumPy adds in pairs along the axis that its inner loop runs over, the one with the smallest stride. Along any other it
 adds one term after the other to a total in the dtype of the terms: of float32 that has lost a digit after some 10⁴
 terms, and ones no longer raise it from 2²⁴ on; of float16, from 2048 on. Such sums are taken in float64 here, and
 rounded once. CuPy's reductions are trees already.
+
+Beside them stands what they say of axes and shapes: `Axis`, `axis_in`, `normalize_axes`, `broadcasts_to`.
 """
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
+from minigrad.device.devices import is_array, is_host, on_device_of, xp
+
 Axis = int | tuple[int, ...] | None
 
 LONG = 2048  # terms one after the other, above which a sum is taken in float64
 BLOCK = 256  # terms of a sum by the BLAS, which has several totals
+MANY = 8  # values for an element, from which on a copy of the array in float64 takes little of the time
 
 
 def sum_over(x: Any, axis: Axis = None, keepdims: bool = False, method: str = "sum") -> Any:
     """``x.sum(axis, keepdims=keepdims)`` of an array on any device, or a tensor, in its dtype; or another `method`."""
-    axis, add = axis if x.ndim else normalize_axes(axis, 0) or None, getattr(x, method)  # CuPy knows none of a number
+    axis = axis_in(x, axis)
+    add = getattr(x, method)
     kind = x.dtype.char if type(x) is np.ndarray else ""
     if kind == "e" or (kind == "f" and x.size > LONG and terms_in_a_row(x, axis) > LONG):
         return add(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
@@ -61,6 +68,11 @@ def narrowed(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
+def axis_in(x: Any, axis: Axis) -> Axis:
+    """`axis`; None for 0, -1 and () of a number, which NumPy takes and CuPy refuses."""
+    return None if x.ndim == 0 and axis in (0, -1, ()) else axis
+
+
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     """The axes as distinct non-negative ints; NumPy's errors for one that does not exist, or is named twice.
 
@@ -95,3 +107,48 @@ def sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
     if axes:
         gradient = sum_over(gradient, axes)
     return gradient if gradient.shape == shape else gradient.reshape(shape)
+
+
+# --------------------------------------------------------------------------- into places, in place
+
+
+def add_at(array: Any, index: Any, values: Any) -> None:
+    """``array[index] += values`` in place, where an index that occurs twice is added twice (scatter-add).
+
+    float16 is added up in float64 and rounded once; so is float32 in host memory, where `index` picks rows or there are
+    many values for an element. On a GPU the additions are atomic: their order varies between runs, and so do a floating
+    sum's last bits. There CuPy has them for integers of 32 and 64 bits alone, and raises a TypeError for others.
+    """
+    picks_rows = isinstance(index, np.ndarray) and index.dtype.kind == "i" and array.ndim > 1
+    if picks_rows and type(array) is np.ndarray and array.dtype.char in "efd":
+        add_to_rows(array, index, values)
+    else:
+        with on_device_of(array):
+            add_each(array, index, values)
+
+
+def add_to_rows(array: Any, index: Any, values: Any) -> None:
+    """`add_at` to rows of floats in host memory, to each once: Sᵀ values, in a fifth of the time of np.add.at.
+
+    S is sparse, float64, and has for each entry of `index` a row with a one in the column of the row that it picks.
+    """
+    sparse = importlib.import_module("scipy.sparse")
+    values = np.broadcast_to(values, index.shape + array.shape[1:]).reshape(index.size, math.prod(array.shape[1:]))
+    rows, columns = np.unique(np.arange(len(array))[index].reshape(-1), return_inverse=True)
+    selection = sparse.csr_array((np.ones(index.size), columns, np.arange(index.size + 1)), (index.size, rows.size))
+    array[rows] += (selection.T @ values).reshape(rows.size, *array.shape[1:])
+
+
+def add_each(array: Any, index: Any, values: Any) -> None:
+    """`add_at`, one value after the other."""
+    namespace, kind, host = xp(array), array.dtype.char, is_host(array)
+    many = host and kind == "f" and np.size(values) > max(LONG, MANY * array.size)
+    if kind == "e" or many:
+        wide = array.astype(np.float64)
+        # Of two dtypes it takes 20 times as long.
+        namespace.add.at(wide, index, values.astype(np.float64) if is_array(values) else values)
+        array[...] = wide
+    elif array.dtype == np.int64 and not host:  # CuPy adds to uint64: the same, modulo 2⁶⁴
+        namespace.add.at(array.view(np.uint64), index, namespace.asarray(values, np.int64).view(np.uint64))
+    else:
+        namespace.add.at(array, index, values)

@@ -9,9 +9,10 @@ import numpy as np
 from minigrad import ops
 from minigrad.arguments import whole_number
 from minigrad.device import device_of, is_array, is_host, on_device_of, plain, xp
+from minigrad.device.sums import add_at
 from minigrad.engine.node import TensorBase
 from minigrad.engine.primitive import primitive, public
-from minigrad.ops.indexing import add_at, put_into_zeros
+from minigrad.ops.indexing import put_into_zeros
 from minigrad.tensor import as_tensor
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from minigrad.arguments import number
 from minigrad.device import xp
-from minigrad.device.sums import Axis, normalize_axes, running_sums, sum_over, widened
+from minigrad.device.sums import Axis, axis_in, normalize_axes, running_sums, sum_over, widened
 from minigrad.engine.primitive import primitive, public
 from minigrad.ops.elementwise import equal, exp, has_no_zeros, isnan, sqrt, where
 from minigrad.ops.shape import along_one_axis, flip
@@ -21,11 +21,6 @@ def reduction(name: str, documentation: str, floating: bool = False) -> Any:
     forward.__name__ = forward.__qualname__ = name
     forward.__doc__ = documentation
     return primitive(forward, floating=floating, fresh=not floating)
-
-
-def axis_in(x: Any, axis: Axis) -> Axis:
-    """`axis`; of a number, which has no axes, None for 0 and -1, which CuPy refuses, and IndexError for another."""
-    return axis if x.ndim else normalize_axes(axis, 0) or None
 
 
 def keep_reduced(g: Any, shape: tuple[int, ...], axis: Axis, keepdims: bool) -> Any:
@@ -81,8 +76,8 @@ def var(x, axis=None, correction=0, keepdims=False):
     Where ``n ≤ correction``, it divides by 0, with a warning, as NumPy and PyTorch do: of one element it is NaN.
     """
     wide = widened(x)
-    degrees = reduced_size(x.shape, axis) - number(correction, "correction", "var")
     centered = wide - sum_over(wide, axis, True, "mean")
+    degrees = reduced_size(x.shape, axis) - number(correction, "correction", "var")
     variance = sum_over(centered * centered, axis, keepdims) / (degrees if degrees > 0 else 0)
     return variance.astype(x.dtype, copy=False)
 

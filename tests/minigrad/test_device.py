@@ -14,7 +14,7 @@ import pytest
 
 from minigrad.device import DeviceError, asarray_on, cuda_status, devices, xp
 from minigrad.device.memory import pool_use
-from minigrad.ops.indexing import add_at
+from minigrad.device.sums import add_at
 
 
 def test_device_names_are_canonical_and_others_refused():
