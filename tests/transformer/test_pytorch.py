@@ -79,7 +79,7 @@ def outputs(kind, module, floats, source_ids, target_ids):
         output, weights = module(target, floats["key"], floats["value"], padding & past, return_weights=True)
         return {"output": output, "weights": weights}
     there = asarray_on(device, target_ids)
-    causal = causal_mask(target_ids.shape[1], like=there) & padding_mask(there)
+    causal = causal_mask(target_ids.shape[1], device=device) & padding_mask(there)
     return {"output": module.decoder.transform(target, module.encoder.transform(source, padding), causal, padding)}
 
 

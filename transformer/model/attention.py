@@ -12,7 +12,7 @@ from typing import Any
 
 from minigrad import Tensor, nn, tap
 from minigrad import functional as F
-from minigrad.device import is_array, is_host, on_device_of, xp
+from minigrad.device import device_of, is_array, is_host, module_for, on_device, on_device_of
 from minigrad.functional.attention import split_heads
 from minigrad.nn import init
 
@@ -116,17 +116,17 @@ def padding_mask(ids: Any, pad_id: int = 0) -> Any:
         return (ids != pad_id)[:, None, None, :]
 
 
-def causal_mask(queries: int, keys: int | None = None, like: Any = 0) -> Any:
+def causal_mask(queries: int, keys: int | None = None, device: str = "cpu") -> Any:
     """No token may attend to a later one: (queries, keys), True on and below the diagonal.
 
     With more keys than queries, the queries are the last ones: they follow ``keys - queries`` earlier tokens. It is
-    made where the raw array `like` is, else in host memory.
+    a raw array on `device`.
     """
     keys = queries if keys is None else keys
     if keys < queries:
         raise ValueError(f"causal_mask: {queries} queries cannot be the last of {keys} keys")
-    with on_device_of(like):
-        return xp(like).tri(queries, keys, keys - queries, dtype=bool)
+    with on_device(device):
+        return module_for(device).tri(queries, keys, keys - queries, dtype=bool)
 
 
 def source_mask(ids: Any, pad_id: int = 0) -> Any:
@@ -145,6 +145,6 @@ def target_mask(ids: Any, pad_id: int = 0, past: int = 0) -> Any:
     real, queries = source_mask(ids, pad_id), ids.shape[1] - past
     if queries < 2:
         return real
-    causal = causal_mask(queries, ids.shape[1], ids)
+    causal = causal_mask(queries, ids.shape[1], device_of(ids))
     with on_device_of(ids):
         return causal if real is None else causal & real  # (T, T) & (B, 1, 1, T) -> (B, 1, T, T)

@@ -8,6 +8,7 @@ import numpy as np
 
 from minigrad import Tensor, nn
 from minigrad import functional as F
+from minigrad.device import device_of
 
 from transformer.model.attention import causal_mask
 from transformer.model.config import LayerConfig
@@ -49,7 +50,7 @@ class LanguageModel(nn.Module):
         self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
         self.cross_attention = cross_attention
         self.table = token_table(vocab_size, d_model)
-        self.positions = added and added(max_length, d_model)
+        self.positions = None if added is None else added(max_length, d_model)
         self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
         self.dropout = nn.Dropout(dropout)
         config = LayerConfig(d_model=d_model, num_heads=num_heads, d_ff=4 * d_model if d_ff is None else d_ff,
@@ -83,7 +84,7 @@ class LanguageModel(nn.Module):
         length = ids.shape[1] - past
         x = self.table(ids[:, past:]) * self.scale  # (B, T, D)
         x = self.dropout(x if self.positions is None else x + self.positions(length, past))
-        mask = causal_mask(length, past + length, ids) if length > 1 else None
+        mask = causal_mask(length, past + length, device_of(ids)) if length > 1 else None
         for number, layer in enumerate(self.layers):
             x = layer(x, memory, mask, **given(cache and cache[number]))
         x = x if self.norm is None else self.norm(x)
