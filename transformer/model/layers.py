@@ -9,9 +9,9 @@ from minigrad import Tensor, nn, tap
 from minigrad import functional as F
 
 from transformer.model.attention import MultiHeadAttention, xavier
-from transformer.model.config import Config, config_of
+from transformer.model.config import Activation, Config, config_of
 
-ACTIVATIONS: dict[Any, Any] = {
+ACTIVATIONS: dict[str, Activation] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
@@ -56,7 +56,7 @@ class FeedForward(nn.Module):
         self.inner = nn.Linear(config.d_model, config.d_ff, config.bias)
         self.outer = nn.Linear(config.d_ff, config.d_model, config.bias)
         self.dropout = nn.Dropout(config.dropout)
-        self.activation = ACTIVATIONS.get(config.activation, config.activation)
+        self.activation = ACTIVATIONS[config.activation] if isinstance(config.activation, str) else config.activation
         xavier(self.inner, self.outer)
 
     def forward(self, x: Tensor) -> Tensor:

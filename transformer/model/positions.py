@@ -16,10 +16,15 @@ def sinusoid(length: int, d_model: int, layout: str = "interleaved", first_posit
             as in Tensor2Tensor and OpenNMT: all sines, then all cosines, with frequencies 10000^(-i/(d/2 - 1)).
         first_position: the position p of the first row.
     """
-    pairs = d_model // 2
-    last, axis = (pairs, -1) if layout == "interleaved" else (max(1, pairs - 1), 1)
-    angles = np.arange(first_position, first_position + length)[:, None] * 10000.0 ** (-np.arange(pairs) / last)
-    return np.stack([np.sin(angles), np.cos(angles)], axis).reshape(length, d_model)
+    p = np.arange(first_position, first_position + length)[:, None]
+    i = np.arange(d_model // 2)
+    if layout == "interleaved":
+        angles = p * 10000.0 ** (-2 * i / d_model)
+        table = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    else:
+        angles = p * 10000.0 ** (-i / max(1, d_model / 2 - 1))
+        table = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return table.reshape(length, d_model)
 
 
 class Positions(nn.Module):
