@@ -16,10 +16,11 @@ from minigrad.device import asarray_on, device_of, is_host, on_device_of, to_num
 from minigrad.engine.watch import span
 from minigrad.tensor import Tensor
 
-Options = dict[str, Any]  # of a group, by name; or what is kept for a parameter
+Options = dict[str, Any]  # of a group, by name
+State = dict[str, Any]  # of a parameter: "step", how many updates were made, and arrays by name
 Parameters = Iterable[Tensor] | Iterable[Options]  # tensors or groups, see `Optimizer`
 Array = Any  # numpy.ndarray, or the array of a CuPy-like module
-Work = tuple[Sequence[Any], Options, list[Array]]  # constants, the state, which counts updates, and arrays
+Work = tuple[Sequence[Any], State, list[Array]]  # constants, the state, which counts updates, and arrays
 
 BLOCK = 1 << 16  # elements, for Adam 1.25 MiB in float32; with smaller ones threads wait for the interpreter's lock
 WORTH_A_THREAD = 1 << 20  # elements, which Adam takes 2 ms for; to wake a thread up and to wait for it takes 0.1 ms
@@ -57,7 +58,7 @@ class Optimizer:
             raise TypeError(f"{self._name}: params must be a list, or a module's .parameters()")
         given: list[Any] = list(params)
         self.param_groups: list[Options] = []
-        self.state: dict[Tensor, Options] = {}  # in the order of the parameters
+        self.state: dict[Tensor, State] = {}  # in the order of the parameters
         self.schedule: float | None = None  # what a schedule multiplies the rates with now
         for group in given if given and isinstance(given[0], Mapping) else [{"params": given}]:
             self.add_param_group(group)
@@ -211,7 +212,7 @@ class Optimizer:
                 raise ValueError(f"its groups have other numbers of parameters, {sizes[0]}, than {sizes[1]}")
             groups = [{**group, **self._options(given)} for group, given in zip(own, saved, strict=True)]
             places = dict(enumerate((p, group) for group in groups for p in group["params"]))
-            state: dict[Tensor, Options] = {p: {"step": 0} for p in self.state}
+            state: dict[Tensor, State] = {p: {"step": 0} for p in self.state}
             for key, entry in state_dict["state"].items():
                 p, group = places[int(key)]
                 step = np.asarray(entry["step"]).item()
@@ -222,7 +223,8 @@ class Optimizer:
                         raise ValueError(f"{name} of parameter {key} must be floating, of shape {p.shape}, got "
                                          f"{array.dtype} {array.shape}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {error}") from error
+            reason = f"there is no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {reason}") from error
         for group, found in zip(own, groups, strict=True):
             group.update(found)
         self.state = state

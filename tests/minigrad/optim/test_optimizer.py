@@ -139,7 +139,7 @@ DAMAGE = """
     step: entries[0].update(step=-1)
     lr: group.update(lr="x")
     numbers of parameters: group["params"].pop()
-    'exp_avg': entries[0].update(momentum_buffer=entries[0].pop("exp_avg"))
+    there is no 'exp_avg': entries[0].update(momentum_buffer=entries[0].pop("exp_avg"))
     exp_avg_sq of parameter 1: entries[1].update(exp_avg_sq=np.ones(4))
     optimizer: entries.update({2: entries[0]})
     momentum: group.update(momentum=0.9)
