@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import numbers
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +14,6 @@ from minigrad.device.local import recording
 from minigrad.engine.errors import shown
 from minigrad.engine.node import Array, TensorBase
 from minigrad.engine.operands import NUMERIC, numeric
-from minigrad.engine.primitive import public
-from minigrad.engine.rules import F
-from minigrad.engine.watch import around
 
 LARGEST = sys.float_info.max  # the largest finite number
 
@@ -82,18 +77,3 @@ def listed(data: Any, operation: str, inside: bool = False) -> Any:
     if isinstance(data, (list, tuple)):
         return [listed(part, operation, True) for part in data]
     return plain(data, operation) if isinstance(data, np.ndarray) else data
-
-
-def public_in_precision(precision: str) -> Callable[[F], F]:
-    """`public` for a function whose inputs mixed precision gives this dtype, as those of a `primitive`."""
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def call(*args: Any, **keywords: Any) -> Any:
-            if (cast := around.get().cast) is not None:
-                values = cast.arguments(precision, [*args, *keywords.values()])
-                args, keywords = values[:len(args)], dict(zip(keywords, values[len(args):], strict=True))
-            return function(*args, **keywords)
-
-        return public(call)  # type: ignore[return-value]
-
-    return decorate

@@ -15,6 +15,7 @@ gradient back to the dtype of the input that it is for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from math import isfinite
 from typing import Any
 
@@ -54,12 +55,15 @@ class Autocast:
         dtype = np.dtype(op.precision)
         return [of_dtype(value, dtype) if i in op.positions else value for i, value in enumerate(values)]
 
-    def arguments(self, precision: str, args: Sequence[Any]) -> Sequence[Any]:
+    def arguments(self, precision: str, args: Sequence[Any], keywords: dict[str, Any]
+                  ) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments of a function of several operations that wants a precision: tensors by a recorded operation."""
-        positions = [i for i, v in enumerate(args) if isinstance(v, TensorBase) and v._data.dtype.kind == "f"]
-        if not may_be_cast([args[i] for i in positions]):
-            return args
-        return [of_dtype(value, np.dtype(precision)) if i in positions else value for i, value in enumerate(args)]
+        given = [*args, *keywords.values()]
+        floating = [isinstance(value, TensorBase) and value._data.dtype.kind == "f" for value in given]
+        if may_be_cast([*compress(given, floating)]):
+            given = [of_dtype(value, np.dtype(precision)) if casts else value
+                     for value, casts in zip(given, floating, strict=True)]
+        return given[:len(args)], dict(zip(keywords, given[len(args):], strict=True))
 
 
 def may_be_cast(inputs: Sequence[Any]) -> bool:

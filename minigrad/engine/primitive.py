@@ -49,7 +49,7 @@ from minigrad.engine.operands import NUMERIC, as_operand, as_static, check_devic
 from minigrad.engine.rules import FACTS, RESERVED, Body, F, Function, Plan, parameter_names
 from minigrad.engine.watch import NOTHING, around, watched
 
-__all__ = ["Primitive", "Saved", "primitive", "public"]
+__all__ = ["Primitive", "Saved", "primitive", "public", "public_in_precision"]
 
 PLAIN = frozenset({bool, int, float, type(None)})  # exactly these: np.float64 is a float, too
 STATIC = PLAIN | {str, slice, type(Ellipsis)}
@@ -314,20 +314,30 @@ def primitive(forward: Function | None = None, **declarations: Any) -> Any:
     return made if forward is None else made(forward)
 
 
-def public(function: F) -> F:
+def public(function: F, precision: str | None = None) -> F:
     """Let the errors of a function name it, and make it an operation of its module.
 
     What was raised by an operation inside, or by Python or NumPy, is raised again with this function's name for the
     operation's, and with what it was given. What names it already stays as it is.
+
+    Args:
+        precision: the dtype that mixed precision gives to the inputs, as for a `Primitive`.
     """
     name = function.__qualname__.rpartition(".")[2]
 
     @functools.wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         try:
+            if precision is not None and (cast := around.get().cast) is not None:
+                args, keywords = cast.arguments(precision, args, keywords)
             return function(*args, **keywords)
         except CAUGHT as error:
             explain(error, (*args, *keywords.values()), name)
 
-    call.precision = None  # type: ignore[attr-defined]  # by which `minigrad.ops` knows an operation
+    call.precision = precision  # type: ignore[attr-defined]  # by which `minigrad.ops` knows an operation
     return call  # type: ignore[return-value]
+
+
+def public_in_precision(precision: str) -> Callable[[F], F]:
+    """Make the decorator ``public(…, precision=precision)``."""
+    return functools.partial(public, precision=precision)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import numbers_on, public_in_precision
+from minigrad.arguments import numbers_on
 from minigrad.device import on_device_of, to_device, xp
 from minigrad.device.sums import narrowed, widened
 from minigrad.engine.node import Saved, TensorBase, wrap
-from minigrad.engine.primitive import primitive, public
+from minigrad.engine.primitive import primitive, public, public_in_precision
 from minigrad.functional.embedding import integer_ids
 from minigrad.functional.softmax import row_maximum
 from minigrad.tensor import as_tensor

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from minigrad import ops
-from minigrad.arguments import number, public_in_precision
+from minigrad.arguments import number
 from minigrad.device.sums import column_sums, narrowed, widened
 from minigrad.engine.node import Saved
-from minigrad.engine.primitive import primitive
+from minigrad.engine.primitive import primitive, public_in_precision
 from minigrad.functional.compositions import tap
 from minigrad.ops.shape import rows
 
