@@ -31,8 +31,8 @@ from minigrad.tensor.gradients import arrived, backward
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@", "power": "**", "greater": ">",
            "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-METHODS = ("argmax argmin argsort astype copy cumsum flatten max mean min prod ravel repeat reshape squeeze std sum "
-           "swapaxes take transpose var")
+METHODS = ("argmax", "argmin", "argsort", "astype", "copy", "cumsum", "flatten", "max", "mean", "min", "prod", "ravel",
+           "repeat", "reshape", "squeeze", "std", "sum", "swapaxes", "take", "transpose", "var")
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -81,7 +81,7 @@ class Traced(np.ndarray[Any, Any]):
         return self.writer.run(text, partial(getattr(np.ndarray, name), self, *args, **given))
 
 
-for _name in METHODS.split():
+for _name in METHODS:
     setattr(Traced, _name, partialmethod(Traced._method, _name))
 
 
@@ -202,7 +202,10 @@ def source_name(backward: bool) -> str:
 
     What a function of minigrad.functional returns has the name that its caller gives it.
     """
-    for line in reversed(current_lines()[backward:]):
+    lines = current_lines()
+    if backward:
+        lines = lines[1:]  # the first is that of the program
+    for line in reversed(lines):
         found = NAMED.match(line.line or "")
         if found or not str(line.line).startswith("return "):
             return found[1] if found else ""
@@ -275,7 +278,7 @@ class Run:
         self.title = f"{self.frame.module} ({kind})"
 
 
-def fold(name: str, group: list[Run], used: Mapping[str, int], titles: Mapping[str, str]) -> Section:
+def fold(name: str, group: list[Run], runs_with: Mapping[str, int], titles: Mapping[str, str]) -> Section:
     """One function for the equal runs of `group`, which become calls of it."""
     first, columns = group[0], list(zip(*[run.values for run in group], strict=True))
     texts = [tuple(with_names(value, {}) for value in column) for column in columns]
@@ -285,12 +288,13 @@ def fold(name: str, group: list[Run], used: Mapping[str, int], titles: Mapping[s
     names = named({text: titles.get(column[0], "shape") for text, column in once.items()})
     own = {value: names[text] for value, text in zip(first.values, texts, strict=True) if text in names}
     asked = [column for column in once.values() if column[0] not in first.made]
-    given = [column for column in once.values() if column[0] in first.made and any(used[value] > 1 for value in column)]
+    given = [column for column in once.values()
+             if column[0] in first.made and any(runs_with[value] > 1 for value in column)]
     text = [f"def {name}({', '.join(own[column[0]] for column in asked)}):",
             *[f"    {with_names(line.text, own)}" for line in first.lines],
             f"    return {', '.join(own[column[0]] for column in given)}", "", ""]
     for i, run in enumerate(group):
-        made = ", ".join(column[i] if used[column[i]] > 1 else "_" for column in given) or "_"
+        made = ", ".join(column[i] if runs_with[column[i]] > 1 else "_" for column in given) or "_"
         call = f"{made} = {name}({', '.join(column[i] for column in asked)})"
         run.lines = [Line(call, run.title, run.frame)]
     return Section([run.frame.module for run in group], first.frame.backward, text)
@@ -300,13 +304,15 @@ def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str,
     """The program: a function for each kind of run that there is several times, and ``step(p)``."""
     runs = [Run(list(group)) for _, group in groupby(
         lines, lambda line: (line.frame.modules[-1:], line.frame.backward))]
-    used = Counter([loss, *gradients.values(), *[value for run in runs for value in run.values]])
+    # The number of runs in which a value occurs, since each run has its values once, and one more for a result. A value
+    # that a function makes is returned if others need it, too: if the number is above 1.
+    runs_with = Counter([loss, *gradients.values(), *[value for run in runs for value in run.values]])
     functions = named({form: re.sub(r"(?<=[a-z])(?=[A-Z])", "_", form[0]).lower() + "_backward" * form[1]
                        for form, times in Counter(run.form for run in runs).items()
                        if form[0] and times > 1 and "\n" in form[2]})
     imports = ["import numpy as np", *["from scipy import special"] * any("special." in line.text for line in lines)]
     found = [Section([], False, [*imports, "", ""]),
-             *[fold(name, [run for run in runs if run.form == form], used, writer.titles)
+             *[fold(name, [run for run in runs if run.form == form], runs_with, writer.titles)
                for form, name in functions.items()],
              Section([], False, ["def step(p):"])]
     names = named({value: writer.titles[value] for run in runs for line in run.lines for value in values_in(line.text)

@@ -81,7 +81,8 @@ class Tape(FrameWatcher):
             parents = [getattr(parent, "number", -id(parent)) for parent in node.parents]
             self.leaves |= {-id(parent): parent for parent in node.parents if not isinstance(parent, Node)}
             lines = current_lines()
-            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in lines[:1] + lines[1:][-1:])
+            ends = lines if len(lines) < 2 else [lines[0], lines[-1]]
+            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in ends)
             self.entries[node.number] = Entry(
                 frame, node.shape, node.dtype, [array.shape for array in arrays_in(given)],
                 list(zip(input_names(node), parents, strict=True)),
