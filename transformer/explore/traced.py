@@ -58,8 +58,6 @@ class AttentionTrace:
         scores, scaled, masked: Q Kᵀ, that times the scale, and that with -inf where the mask forbids: (B, H, T, S).
         weights, dropped_weights: the softmax, and that after dropout: (B, H, T, S).
         context, concatenated, output: (B, H, T, d_v), (B, T, H·d_v), (B, T, D).
-        mask: True = may attend, a raw array (B, H, T, S), or None.
-        dropped: the dropout mask, True = kept, a raw array (B, H, T, S), or None.
         projections: by letter, those of the maps of Q, K, V and O that are known: the tensor of the letter was found to
             be ``x W + b``, by the numbers.
         residual: the residual connection around it, or None.
@@ -72,8 +70,6 @@ class AttentionTrace:
         self._recorded = seen  # by name, constants of the steps too; the recorder may add to it
 
     def __getattr__(self, name: str) -> Any:
-        if name in ("mask", "dropped"):
-            return self._mask(name)
         if name not in TAPS:
             raise AttributeError(f"an AttentionTrace has no {name!r}")
         return self.value(name) if name in self else None
@@ -153,6 +149,16 @@ class AttentionTrace:
         return float(self._recorded["scale"])
 
     # ------------------------------------------------------------------ tensors
+
+    @property
+    def mask(self) -> Array | None:
+        """Who may attend to whom, True = may, (B, H, T, S); None if no mask was given."""
+        return self._mask("mask")
+
+    @property
+    def dropped(self) -> Array | None:
+        """Which weights dropout kept, True = kept, (B, H, T, S); None without dropout."""
+        return self._mask("dropped")
 
     def taken(self, tap: str) -> str:
         """The tap that was recorded for `tap`: without a mask, `scaled` for `masked`; likewise without dropout."""
