@@ -48,7 +48,8 @@ WALK = """() => JSON.stringify(page.places.map(({path}) => {
     const names = [...document.querySelectorAll("#stage .labels.left > span")].filter((name) => name.offsetHeight > 18);
     if (names.some(({textContent, title}) => textContent === "" && title !== "")) wrong.push([symbol, "a lost name"]);
     const tops = new Set([...document.querySelectorAll("#stage .part")].map(({offsetTop}) => offsetTop)); // of lines
-    if (highlights.length > 0 && tops.size === 1 && !document.querySelector(".arrows > path")) wrong.push([symbol, "no arrows"]);
+    const arrow = document.querySelector(".arrows > path");
+    if (highlights.length > 0 && tops.size === 1 && !arrow) wrong.push([symbol, "no arrows"]);
     if (explorer.state.symbol !== symbol) wrong.push([symbol, "is not shown"]);
     const marked = document.querySelector(".tile[aria-current]").dataset.symbol;
     if (marked !== symbol) wrong.push([marked, "is marked for", symbol]);
