@@ -5,13 +5,14 @@ adds one term after the other to a total in the dtype of the terms: of float32 t
 terms, and ones no longer raise it from 2²⁴ on; of float16, from 2048 on. Such sums are taken in float64 here, and
 rounded once. CuPy's reductions are trees already.
 
-Beside them stands what they say of axes and shapes: `Axis`, `axis_in`, `normalize_axes`, `broadcasts_to`.
+Beside them stands what they say of axes and shapes: `Axis`, `axis_of_number`, `normalize_axes`, `broadcasts_to`.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,31 +29,22 @@ MANY = 8  # values for an element, from which on a copy of the array in float64 
 
 def sum_over(x: Any, axis: Axis = None, keepdims: bool = False, method: str = "sum") -> Any:
     """``x.sum(axis, keepdims=keepdims)`` of an array on any device, or a tensor, in its dtype; or another `method`."""
-    axis = axis_in(x, axis)
-    add = getattr(x, method)
+    add = partial(getattr(x, method), axis=axis if x.ndim else axis_of_number(axis), keepdims=keepdims)
     kind = x.dtype.char if type(x) is np.ndarray else ""
     if kind == "e" or (kind == "f" and x.size > LONG and terms_in_a_row(x, axis) > LONG):
-        return add(axis=axis, keepdims=keepdims, dtype=np.float64).astype(x.dtype)
-    return add(axis=axis, keepdims=keepdims)
-
-
-def running_sums(x: Any, axis: int) -> Any:
-    """``x.cumsum(axis)``, as `sum_over`."""
-    long = type(x) is np.ndarray and x.dtype.char == "f" and x.size > LONG
-    if long or x.dtype.char == "e":
-        return x.cumsum(axis=axis, dtype=np.float64).astype(x.dtype)
-    return x.cumsum(axis=axis)
+        return add(dtype=np.float64).astype(x.dtype)
+    return add()
 
 
 def column_sums(x: Any) -> Any:
-    """``sum_over(x, 0)`` of a matrix: in host memory a product with ones, in a quarter of the time."""
+    """``sum_over(x, 0)`` of a matrix: in host memory a product with ones, in a quarter of the time.
+
+    Of many rows it is one of each block by the BLAS, and the sum of these in float64.
+    """
     if type(x) is not np.ndarray or x.dtype.char not in "fd":
         return sum_over(x, 0)
-    return np.ones(len(x), x.dtype) @ x if len(x) <= LONG else long_column_sums(x)
-
-
-def long_column_sums(x: Any) -> Any:
-    """`column_sums` of many rows: of blocks by the BLAS, and of these in float64."""
+    if len(x) <= LONG:
+        return np.ones(len(x), x.dtype) @ x
     blocks = len(x) // BLOCK
     sums = np.ones(BLOCK, x.dtype) @ x[:blocks * BLOCK].reshape(blocks, BLOCK, x.shape[1])
     return (sums.sum(axis=0, dtype=np.float64) + x[blocks * BLOCK:].sum(axis=0)).astype(x.dtype)
@@ -68,9 +60,9 @@ def narrowed(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def axis_in(x: Any, axis: Axis) -> Axis:
-    """`axis`; None for 0, -1 and () of a number, which NumPy takes and CuPy refuses."""
-    return None if x.ndim == 0 and axis in (0, -1, ()) else axis
+def axis_of_number(axis: Axis) -> Axis:
+    """None for 0, -1 and (), which NumPy takes as axes of a number, and CuPy does not."""
+    return None if axis in (0, -1, ()) else axis
 
 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from minigrad.arguments import number
 from minigrad.device import xp
-from minigrad.device.sums import Axis, axis_in, normalize_axes, running_sums, sum_over, widened
+from minigrad.device.sums import LONG, Axis, axis_of_number, normalize_axes, sum_over, widened
 from minigrad.engine.primitive import primitive, public
 from minigrad.ops.elementwise import equal, exp, has_no_zeros, isnan, sqrt, where
 from minigrad.ops.shape import along_one_axis, flip
@@ -16,7 +18,7 @@ from minigrad.ops.shape import along_one_axis, flip
 def reduction(name: str, documentation: str, floating: bool = False) -> Any:
     """The reduction that arrays have as a method of this name."""
     def forward(x, axis=None, keepdims=False):
-        return getattr(x, name)(axis=axis_in(x, axis), keepdims=keepdims)
+        return getattr(x, name)(axis=axis if x.ndim else axis_of_number(axis), keepdims=keepdims)
 
     forward.__name__ = forward.__qualname__ = name
     forward.__doc__ = documentation
@@ -123,7 +125,9 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
 
 @primitive(fresh=True)
 def _cumsum(x, axis):
-    return running_sums(x, axis)
+    if x.dtype.char == "e" or (type(x) is np.ndarray and x.dtype.char == "f" and x.size > LONG):  # as `sum_over`
+        return x.cumsum(axis=axis, dtype=np.float64).astype(x.dtype)
+    return x.cumsum(axis=axis)
 
 
 # outⱼ = Σ_{i≤j} xᵢ, so dxᵢ = Σ_{j≥i} gⱼ: the running sum from the other end.
@@ -136,7 +140,7 @@ def logsumexp(x, axis=None, keepdims=False):
 
     All -inf gives -inf, gradient 0, and so does an empty axis. Elements that are ∞ share the gradient equally.
     """
-    namespace, axis, dtype = xp(x), axis_in(x, axis), x.dtype
+    namespace, axis, dtype = xp(x), axis if x.ndim else axis_of_number(axis), x.dtype
     if not x.size:  # Σ eˣ over no elements is 0
         return x.sum(axis=axis, keepdims=keepdims) - namespace.inf
     x = widened(x)
