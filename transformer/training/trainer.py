@@ -45,7 +45,7 @@ from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Shard
 from transformer.training.run_folder import RunError, checkpoint_names, numbered, point, prune
-from transformer.training.threads import shards_of
+from transformer.training.threads import dividing_threads
 from transformer.translator import Translator
 
 DECAY = 0.2  # the share of a run with the schedule "wsd" in which the rate falls
@@ -96,7 +96,7 @@ class Trainer:
         self.translator = Translator(self.model, run.source_tokenizer, run.target_tokenizer)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
-        threads = shards_of(run.config, options.threads or 1, options.batch_tokens // ranks.size)
+        threads = dividing_threads(run.config, options.threads or 1, options.batch_tokens // ranks.size)
         self.gradients = ParallelGradients(self.model, threads, options.shards, ranks)
         if ranks is not ALONE:
             run.options = replace(options, shards=self.gradients.shards)  # so the run goes on anywhere to the same bits
@@ -143,7 +143,7 @@ class Trainer:
         self.optimizer.zero_grad()
         with on_device(self.model.device), unwarned():
             for shards in group.batches:
-                progress.loss_sum += self.gradients.of(shards, options.label_smoothing, group.tokens)
+                progress.loss_sum += self.gradients.accumulate(shards, options.label_smoothing, group.tokens)
             if options.clip_norm:
                 optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
             self.optimizer.step()
