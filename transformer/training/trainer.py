@@ -37,7 +37,7 @@ from transformer.training.checkpoints import (
     load_checkpoint,
     load_run,
     save_checkpoint,
-    without_moments,
+    write_empty_moments,
 )
 from transformer.training.log import Log
 from transformer.training.messages import note, one_line
@@ -352,7 +352,7 @@ class Trainer:
                     if earlier.step <= progress.step:
                         self._improves(other, earlier.validation)
             if not moments:
-                without_moments(out, run.name)
+                write_empty_moments(out, run.name)
             self._point(run.name, pruned=which == "latest")
             self.log.cut_after(progress.validated)
 
