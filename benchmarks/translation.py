@@ -24,7 +24,7 @@ from transformer.cli.prepare import take_up
 from transformer.data.batches import collate
 from transformer.interop import load_pytorch, to_pytorch
 from transformer.model import sinusoid
-from transformer.training.checkpoints import load_run
+from transformer.training.checkpoints import Validation, load_run
 from transformer.training.loop import ALPHAS, limits_reached
 from transformer.training.memory import keep_freed_memory
 from transformer.training.trainer import Trainer
@@ -66,7 +66,8 @@ def main(folder: Path, threads: int) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, options.adam_beta2), eps=1e-9,
                                   weight_decay=options.weight_decay, fused=True)
     batches = ((epoch, batch) for epoch in range(10**9) for batch in trainer.plan(epoch))
-    best, weights = trainer.best, {}
+    best: Validation | None = None
+    weights: dict[str, torch.Tensor] = {}
     own = {POSITIONS, "projection.weight"} if trainer.run.config.tie_output else {POSITIONS}
     while True:
         trainer.decide_end()

@@ -21,7 +21,7 @@ from transformer import Transformer
 from transformer.interop import load_pytorch
 from transformer.training.memory import keep_freed_memory
 from transformer.training.parallel_gradients import ParallelGradients
-from transformer.training.threads import limit_threads, shards_of
+from transformer.training.threads import dividing_threads, limit_threads
 
 Batch = tuple[Any, Any, int]  # source, labels, and how many of the labels are real tokens
 
@@ -75,6 +75,6 @@ def training(model: Transformer, gradients: Callable[..., Any], device: str = "c
 def trainer(workload: Workload, weights: str, threads: int, device: str = "cpu") -> Iterator[Training]:
     """See `peers`."""
     model = model_of(workload, weights).to(device)
-    shards = shards_of(model.config, threads, workload.batch * workload.length)
-    with limit_threads(threads if shards == 1 else 1), ParallelGradients(model, shards) as gradients:
+    dividing = dividing_threads(model.config, threads, workload.batch * workload.length)
+    with limit_threads(threads if dividing == 1 else 1), ParallelGradients(model, dividing) as gradients:
         yield training(model, gradients, device)

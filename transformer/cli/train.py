@@ -37,7 +37,7 @@ from transformer.training.options import METRICS, SCHEDULES, TrainingOptions
 from transformer.training.recipes import RECIPES, training_options
 from transformer.training.run_folder import check_free, check_new, is_run
 from transformer.training.signals import stopped_already, stopping_at_once
-from transformer.training.threads import shards_of, usable_threads
+from transformer.training.threads import dividing_threads, usable_threads
 
 EITHER = {"default": None}
 TEXT = {"multiple": True, "metavar": "SRC TGT | TABLE"}
@@ -191,8 +191,8 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
     run = prepared.run
     options = run.options
     if options.threads is None and device == "cpu" and not which:
-        # As many as shards: more would gain little, and lose much where another program keeps a core busy.
-        threads = shards_of(run.config, usable_threads(ranks.local_size), options.batch_tokens // ranks.size)
+        # Those that divide a batch: more would gain little, and lose much where another program keeps a core busy.
+        threads = dividing_threads(run.config, usable_threads(ranks.local_size), options.batch_tokens // ranks.size)
         options = replace(options, threads=ranks.first(lambda: threads))
     if device == "cpu" and options.threads:
         each = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""

@@ -220,7 +220,7 @@ class Ranks(Alone):
     def _leave(self) -> None:
         """At the end of the program: if an exception ended it, tell the others, who may wait for this rank."""
         error = getattr(sys, "last_value", None)
-        if not (isinstance(error, RankError | None) or self._mpi.Is_finalized()):
+        if error is not None and not isinstance(error, RankError) and not self._mpi.Is_finalized():
             self.fail(f"{type(error).__name__}: {error}")
 
     def end(self, line: str, status: int, details: str = "") -> NoReturn:

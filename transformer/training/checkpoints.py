@@ -1,9 +1,17 @@
 """The checkpoints of a training run: a folder each, complete in itself.
 
 ``run.json`` has the model's configuration, the tokenizers, the data's description, the training options and the
-progress, and the safetensors files carry its checksum. A checkpoint is written as a new folder under a temporary name
-and renamed; then the pointer files are replaced; then old checkpoints are removed. Whenever a run is killed, the
-pointers name a complete checkpoint. `transformer.training.run_folder` describes the folder of a run.
+progress, and the safetensors files carry its checksum. `transformer.training.run_folder` describes the folder of a run.
+
+A run saves in this order, so that the pointers name complete checkpoints whenever it is killed:
+
+1. a line is added to ``log.csv``, after a validation; a resumed run drops the lines after its checkpoint,
+2. the checkpoint is written as a new folder under a hidden name, and renamed,
+3. ``latest`` is replaced,
+4. ``best`` is replaced,
+5. old checkpoints, and what killed runs left under hidden names, are removed.
+
+The average of checkpoints, which no run goes on from, is written before its line.
 """
 
 import json
@@ -28,8 +36,8 @@ from transformer.training.options import TrainingOptions
 from transformer.training.run_folder import (
     OPTIMIZER,
     RunError,
-    checkpoint_names,
     naming,
+    newest,
     pointed,
     read_file,
     remove,
@@ -99,14 +107,16 @@ class Progress:
     loss_tokens: int = 0
     data_checksum: int = 0
 
-    def __post_init__(self) -> None:
-        if isinstance(self.validation, dict):  # as JSON has it
-            self.validation = Validation(**self.validation)
-
     @property
     def mean_loss(self) -> float:
         """The training loss per token since the last validation; NaN before the first update."""
         return float(self.loss_sum) / self.loss_tokens if self.loss_tokens else math.nan
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `dataclasses.asdict`; KeyError or TypeError for malformed values."""
+        found = values["validation"]
+        return cls(**values | {"validation": None if found is None else Validation(**found)})
 
 
 @dataclass
@@ -148,8 +158,8 @@ class Run:
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
         return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"],
-                   TrainingOptions(**values["training"]), Progress(**values["progress"]), values["numerics"],
-                   name)
+                   TrainingOptions(**values["training"]), Progress.from_json(values["progress"]),
+                   values["numerics"], name)
 
 
 Arrays = dict[str, np.ndarray]
@@ -178,8 +188,8 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def without_moments(folder: Path, name: str) -> None:
-    """Give a checkpoint, whose moments were removed, an empty file of them, so that it can be the latest."""
+def write_empty_moments(folder: Path, name: str) -> None:
+    """Write an empty optimizer's file to a checkpoint whose own was removed, so that it can be the latest."""
     checkpoint = folder / "checkpoints" / name
     save_tensors(checkpoint / OPTIMIZER, {}, {"run": _checksum((checkpoint / RUN).read_bytes())})
 
@@ -229,11 +239,9 @@ def load_checkpoint(folder: Path, name: str) -> tuple[Run, Arrays, Arrays]:
     try:
         text = read_file(checkpoint / RUN, LARGEST_RUN)
         model = _load_arrays(checkpoint / MODEL, text)
-        # `prune` removes the moments of the others.
-        newest = max(other for other in checkpoint_names(folder) if "-average-" not in other)
-        latest = name == newest and pointed(folder, "latest") in (name, "")
-        there = latest or os.path.lexists(checkpoint / OPTIMIZER)
-        moments = _load_arrays(checkpoint / OPTIMIZER, text) if there else {}
+        moments = Arrays()
+        if _needs_moments(folder, name) or os.path.lexists(checkpoint / OPTIMIZER):
+            moments = _load_arrays(checkpoint / OPTIMIZER, text)
         check_finite(model)
         check_finite(moments, "the optimizer's")
         return Run.from_json(json.loads(text), name), model, moments
@@ -263,6 +271,15 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
     except ValueError as error:
         raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
     return model.eval().to(device), run
+
+
+def _needs_moments(folder: Path, name: str) -> bool:
+    """Whether a checkpoint must have the optimizer's file: the newest one, unless "latest" names another.
+
+    `prune` removes the file of all that are not the latest. An older checkpoint may be without it even where "latest"
+    names it: the pointer may be damaged.
+    """
+    return name == newest(folder) and pointed(folder, "latest") in (name, "")
 
 
 def _load_arrays(path: Path, run: bytes) -> Arrays:

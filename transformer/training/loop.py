@@ -21,7 +21,7 @@ from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
 from transformer.model import TransformerConfig
-from transformer.training.checkpoints import NOISE, Progress, Run, Validation, load_run
+from transformer.training.checkpoints import NOISE, Progress, Run, Validation
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar, shortened
 from transformer.training.options import TrainingOptions
@@ -118,13 +118,11 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.
             if first and (ranks.size == 1 or sys.exception() is None):
                 trainer.log.draw(options.valid_metric)
-        best, weights, _ = load_run(out, ranks=ranks)
-        trainer.model.eval().load_state_dict(weights)
-        trainer.optimizer.zero_grad()
+        kept = trainer.load_best()
         by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
         trainer.translator.alpha = chosen_alpha(out, ranks)
-    return TrainingResult(out, trainer.translator, best.name, best.progress.validation,  # type: ignore[arg-type]  # not None
-                          run.progress, by_alpha)
+    best: Any = kept.progress.validation  # not None, since a run ends with a validation
+    return TrainingResult(out, trainer.translator, kept.name, best, run.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:
@@ -143,17 +141,19 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None
         measuring: Any = None
         groups = trainer.groups()
         group = next(groups)
+        # A round validates, or leaves, or makes an update. A validation takes time, and signals may come in it: so the
+        # next round asks everything anew. Step 0 is not validated, since nothing is learnt: `validated` is 0, too.
         while True:
             _heed(stop, trainer)
             trainer.decide_end()
-            finished = limits_reached(progress, options)
-            due = finished or progress.step % options.valid_every == 0 or progress.step == options.valid_first
+            reached = limits_reached(progress, options)  # names of limits; none while the run goes on
+            due = reached or progress.step % options.valid_every == 0 or progress.step == options.valid_first
             if due and progress.step != progress.validated:
                 with measuring.pause() if measuring else nullcontext(), span("validation"):
                     found = trainer.validate_and_save().describe(options.valid_metric)
                 shown = [SAMPLE.format(*(shortened(text, 160) for text in sample)) for sample in trainer.samples]
                 messages.say("\n".join([f"step {progress.step:6d}  {found}", *shown]))
-            elif finished:
+            elif reached:
                 break
             else:
                 start, measuring = time.perf_counter(), next(profiles)
@@ -208,9 +208,11 @@ def step_profiles(model: Any, path: str | Path | None, messages: Messages) -> Ge
     while path is None:
         yield None
     yield from repeat(None, WARM_UP)
+    measured = 0
     try:
         with minigrad.profile(model) as profile:
-            for measured in range(1, MEASURED + 1):  # noqa: B007 - told below
+            for _ in range(MEASURED):
+                measured += 1
                 yield profile
     finally:
         messages.say(f"profile of {measured} updates\n{profile}\n")

@@ -10,17 +10,18 @@ MOST_THREADS = 4096  # more than the cores of any one machine
 
 SCHEDULES, METRICS = ("wsd", "inverse_sqrt", "cosine", "constant"), ("exact_match", "bleu")
 
-_RANGES: dict[str, tuple[Callable[[Any], bool], str]] = {
+_RANGES: dict[str, tuple[Callable[[Any], bool], tuple[str, ...]]] = {
     "from 1 to 10**12": (lambda x: 1 <= x <= MOST, (
-        "steps epochs batch_tokens accumulate valid_every valid_first valid_sentences keep average shards")),
-    f"from 1 to {MOST_THREADS}": (lambda x: 1 <= x <= MOST_THREADS, "threads"),
-    "from 0 to 10**12": (lambda x: 0 <= x <= MOST, "warmup_steps"),
-    "from 0 to 2**64 - 1": (lambda x: 0 <= x < 2**64, "seed"),
-    "positive": (lambda x: 0 < x < inf, "learning_rate minutes"),
-    "0 or more": (lambda x: 0 <= x < inf, "clip_norm weight_decay"),
-    "in [0, 1)": (lambda x: 0 <= x < 1, "label_smoothing adam_beta2"),
-    " or ".join(SCHEDULES): (lambda x: x in SCHEDULES, "schedule"),
-    " or ".join(METRICS): (lambda x: x in METRICS, "valid_metric"),
+        "steps", "epochs", "batch_tokens", "accumulate", "valid_every", "valid_first", "valid_sentences", "keep",
+        "average", "shards")),
+    f"from 1 to {MOST_THREADS}": (lambda x: 1 <= x <= MOST_THREADS, ("threads",)),
+    "from 0 to 10**12": (lambda x: 0 <= x <= MOST, ("warmup_steps",)),
+    "from 0 to 2**64 - 1": (lambda x: 0 <= x < 2**64, ("seed",)),
+    "positive": (lambda x: 0 < x < inf, ("learning_rate", "minutes")),
+    "0 or more": (lambda x: 0 <= x < inf, ("clip_norm", "weight_decay")),
+    "in [0, 1)": (lambda x: 0 <= x < 1, ("label_smoothing", "adam_beta2")),
+    " or ".join(SCHEDULES): (lambda x: x in SCHEDULES, ("schedule",)),
+    " or ".join(METRICS): (lambda x: x in METRICS, ("valid_metric",)),
 }
 
 
@@ -34,8 +35,8 @@ class TrainingOptions:
         batch_tokens: size of a batch, sentences × longest side, padding included.
         accumulate: gradient accumulation: the number of batches whose gradients are summed for one update.
         threads: threads that work on each batch. `ParallelGradients` divides the batch over them; those of a small
-            model (see `shards_of`) share its matrix products instead. None: as many as the BLAS takes, for matrix
-            products alone. No effect on a GPU.
+            model (see `dividing_threads`) share its matrix products instead. None: as many as the BLAS takes, for
+            matrix products alone. No effect on a GPU.
         learning_rate: the highest rate of the schedule.
         warmup_steps: updates over which the rate rises from 0.
         schedule: the rate then: "inverse_sqrt" (the paper's); "cosine", to 0 at the end; "constant"; or
@@ -94,7 +95,7 @@ class TrainingOptions:
 
     def __post_init__(self) -> None:
         for what, (right, names) in _RANGES.items():
-            for name in names.split():
+            for name in names:
                 value = getattr(self, name)
                 if value is not None and not right(value):
                     raise ValueError(f"{name} must be {what}, got {value!r}")

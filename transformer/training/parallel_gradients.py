@@ -88,22 +88,14 @@ class ParallelGradients:
         self._recorded = None
 
     def __call__(self, source: Any, labels: Any, label_smoothing: float = 0.0, denominator: float = 1) -> Any:
-        """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
-
-        ``.grad`` changes after all shards have succeeded; an exception in one is raised after the others have ended,
-        and changes no gradient. Hooks of parameters run once, on the sum.
+        """Divide a batch into shards, and `accumulate` its gradient in ``.grad``: the sum of the losses.
 
         Args:
             source: ids (B, S), padded.
             labels: ids (B, T), as for `Transformer.loss`.
-            label_smoothing: ε of the loss.
-            denominator: usually the number of target tokens of all batches whose gradients are summed.
-
-        Returns:
-            The sum of the losses, before the division: a raw float64 number, on the model's device; of several ranks,
-            on the host.
+            label_smoothing, denominator: as for `accumulate`.
         """
-        return self.of(self.divide(source, labels), label_smoothing, denominator)
+        return self.accumulate(self.divide(source, labels), label_smoothing, denominator)
 
     def divide(self, source: Any, labels: Any) -> list[Shard | None]:
         """The shards of a batch: our own on the model's device, None for those of other ranks.
@@ -120,8 +112,21 @@ class ParallelGradients:
         return [Shard(*(to_device(ids, device) for ids in shard)) if number in own else None
                 for number, shard in enumerate(shards)]
 
-    def of(self, shards: list[Shard | None], label_smoothing: float = 0.0, denominator: float = 1) -> Any:
-        """As a call, for a batch that `divide` has divided."""
+    def accumulate(self, shards: list[Shard | None], label_smoothing: float = 0.0, denominator: float = 1) -> Any:
+        """Add the gradient of (sum of the losses of all target tokens) / denominator to ``.grad`` of the parameters.
+
+        ``.grad`` changes after all shards have succeeded; an exception in one is raised after the others have ended,
+        and changes no gradient. Hooks of parameters run once, on the sum.
+
+        Args:
+            shards: a batch, as `divide` has divided it.
+            label_smoothing: ε of the loss.
+            denominator: usually the number of target tokens of all batches whose gradients are summed.
+
+        Returns:
+            The sum of the losses, before the division: a raw float64 number, on the model's device; of several ranks,
+            on the host.
+        """
         def loss_of(shard: Any, receive: Any = None) -> Any:
             """The loss, not divided; its gradient goes to `receive`, or else into ``.grad``."""
             loss = self.model.loss(shard.source, shard.labels, label_smoothing, reduction="sum")
@@ -165,5 +170,6 @@ class DistributedGradients(ParallelGradients):
         comm: a communicator of mpi4py.
         threads, shards: as for `ParallelGradients`; the threads are those of this rank.
     """
+
     def __init__(self, model: Transformer, comm: Any, threads: int = 1, shards: int | None = None) -> None:
         super().__init__(model, threads, shards, Ranks(comm))

@@ -40,7 +40,7 @@ class RecordedGradients:
                 and not any(x._hooks for x in [*parameters, *model.modules()]))
 
     def __call__(self, shard: Any, label_smoothing: float, denominator: float) -> Any:
-        """As `ParallelGradients`; the ids of the shard are on the GPU."""
+        """As `ParallelGradients.accumulate`, of one shard, whose ids are on the GPU."""
         source, labels = shard
         parameters, modules = list(self.model.parameters()), list(self.model.modules())
         for p in parameters:

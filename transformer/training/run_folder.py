@@ -78,10 +78,10 @@ def point(folder: Path, pointer: str, name: str | None) -> None:
 def pointed(folder: Path, pointer: str) -> str | None:
     """The name of the checkpoint that a pointer file names; "" if the file is damaged; None without one.
 
-    A run that was killed before it wrote "latest" has its newest checkpoint as the latest.
+    A run that was killed before it wrote "latest" has its `newest` checkpoint as the latest.
     """
     if not os.path.lexists(folder / pointer):
-        return max(numbered(folder), default=None) if pointer == "latest" else None
+        return newest(folder) if pointer == "latest" else None
     with suppress(OSError):
         name = read_file(folder / pointer, 100).decode("ascii", "replace").strip()
         return name if _NAME.fullmatch(name) else ""
@@ -112,6 +112,11 @@ def resolve(folder: Path, which: str) -> str:
 def numbered(folder: Path) -> list[str]:
     """The names of the checkpoints that are named by their step alone, oldest first."""
     return [name for name in reversed(checkpoint_names(folder)) if name.isdecimal()]
+
+
+def newest(folder: Path) -> str | None:
+    """The newest checkpoint that a run wrote to go on from, after a validation or a signal; None without one."""
+    return next((name for name in checkpoint_names(folder) if name.removesuffix("-interrupted").isdecimal()), None)
 
 
 def checkpoint_names(folder: Path) -> list[str]:

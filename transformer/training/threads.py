@@ -36,12 +36,12 @@ def usable_threads(processes: int = 1) -> int:
     return min(max(1, there // processes), cores, MOST)
 
 
-def shards_of(config: TransformerConfig, threads: int, batch_tokens: int) -> int:
-    """The number of shards of each training batch, at most `threads`; see `ParallelGradients`.
+def dividing_threads(config: TransformerConfig, threads: int, batch_tokens: int) -> int:
+    """How many of `threads` threads divide each training batch: those of `ParallelGradients`, each with a shard.
 
-    Each shard needs enough work, since it adds a sum of the gradients of all parameters. The batch of a small model is
-    one shard: its operations are so short that threads would wait for the interpreter's lock. If a batch is not
-    divided, the threads share each matrix product.
+    Each shard needs enough work, since it adds a sum of the gradients of all parameters. The batch of a small model
+    goes to one thread: its operations are so short that threads would wait for the interpreter's lock. If a batch is
+    not divided, the threads share each matrix product.
     """
     return 1 if config.d_model <= SMALL else max(1, min(threads, batch_tokens // SHARD_TOKENS))
 

@@ -37,7 +37,7 @@ from transformer.training.checkpoints import (
     load_checkpoint,
     load_run,
     save_checkpoint,
-    without_moments,
+    write_empty_moments,
 )
 from transformer.training.log import Log
 from transformer.training.messages import note, one_line
@@ -45,7 +45,7 @@ from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Shard
 from transformer.training.run_folder import RunError, checkpoint_names, numbered, point, prune
-from transformer.training.threads import shards_of
+from transformer.training.threads import dividing_threads
 from transformer.translator import Translator
 
 DECAY = 0.2  # the share of a run with the schedule "wsd" in which the rate falls
@@ -75,14 +75,15 @@ class Trainer:
         train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
 
-    latest, train_loss = "", math.nan
-    best: tuple[str, Validation] | None = None
-    samples: Sequence[Sample] = ()
-
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
                  ranks: Alone = ALONE) -> None:
         options = self.options = run.options
-        self.out, self.run, self.ranks, self.log = out, run, ranks, Log(out / "log.csv")
+        self.run, self.ranks = run, ranks
+        self.out, self.log = out, Log(out / "log.csv")
+        self.latest = ""
+        self.best: tuple[str, Validation] | None = None
+        self.train_loss = math.nan
+        self.samples: Sequence[Sample] = ()
         if options.valid_metric == "bleu":
             # fail here, before the first validation
             require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
@@ -96,7 +97,7 @@ class Trainer:
         self.translator = Translator(self.model, run.source_tokenizer, run.target_tokenizer)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
-        threads = shards_of(run.config, options.threads or 1, options.batch_tokens // ranks.size)
+        threads = dividing_threads(run.config, options.threads or 1, options.batch_tokens // ranks.size)
         self.gradients = ParallelGradients(self.model, threads, options.shards, ranks)
         if ranks is not ALONE:
             run.options = replace(options, shards=self.gradients.shards)  # so the run goes on anywhere to the same bits
@@ -143,7 +144,7 @@ class Trainer:
         self.optimizer.zero_grad()
         with on_device(self.model.device), unwarned():
             for shards in group.batches:
-                progress.loss_sum += self.gradients.of(shards, options.label_smoothing, group.tokens)
+                progress.loss_sum += self.gradients.accumulate(shards, options.label_smoothing, group.tokens)
             if options.clip_norm:
                 optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
             self.optimizer.step()
@@ -309,6 +310,14 @@ class Trainer:
             state.setdefault(names.index(parameter), {})[name] = value
         self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": state})
 
+    def load_best(self) -> Run:
+        """Free the memory of updates, of which there are no more, and load the best checkpoint's weights; its `Run`."""
+        self.optimizer.zero_grad()
+        self.optimizer.state.clear()
+        run, weights, _ = load_run(self.out, ranks=self.ranks)
+        self.model.eval().load_state_dict(weights)
+        return run
+
     def restore(self, which: str = "latest") -> None:
         """Go on from a checkpoint in `out`, which "latest" then names; later lines of the log are dropped.
 
@@ -322,13 +331,14 @@ class Trainer:
         """
         out = self.out
         run, arrays, moments = load_run(out, which, self.ranks)
-        wanted, found = ({**vars(one.config), **vars(one.options),
-                          "the pairs and tokenizers that this run began with": one.progress.data_checksum}
-                         for one in (self.run, run))
+        wanted, found = ({**vars(one.config), **vars(one.options)} for one in (self.run, run))
         changed = [key for key in wanted if wanted[key] != found[key] and key not in TrainingOptions.MAY_CHANGE]
         if changed:
             raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another "
                            "folder")
+        if run.progress.data_checksum != self.progress.data_checksum:
+            raise RunError(f"{out}: a resumed run may not change the pairs and tokenizers that this run began with; "
+                           "start a new one in another folder")
         progress = self.progress = self.run.progress = run.progress
         if any(wanted[limit] != found[limit] for limit in ("steps", "epochs", "minutes")):
             progress.decay_from = progress.end = 0
@@ -352,7 +362,7 @@ class Trainer:
                     if earlier.step <= progress.step:
                         self._improves(other, earlier.validation)
             if not moments:
-                without_moments(out, run.name)
+                write_empty_moments(out, run.name)
             self._point(run.name, pruned=which == "latest")
             self.log.cut_after(progress.validated)
 

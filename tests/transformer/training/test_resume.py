@@ -111,6 +111,14 @@ def test_ctrl_c_right_after_resuming_changes_nothing(whole, tmp_path, monkeypatc
     assert runs.contents(tmp_path) == whole
 
 
+def test_a_run_whose_pointer_is_lost_goes_on_from_its_newest_checkpoint(whole, tmp_path):
+    """That of Ctrl-C, too, which alone has the optimizer's state."""
+    runs.interrupted(tmp_path, 5)
+    (tmp_path / "latest").unlink()
+    runs.run(tmp_path, resume=True)
+    assert runs.contents(tmp_path) == whole
+
+
 def test_ctrl_c_before_the_first_update_leaves_no_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr("transformer.training.loop.stop_request", pressed_before)
     with pytest.raises(KeyboardInterrupt):

@@ -27,7 +27,7 @@ def test_each_of_them_saves(number, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("moment", "saved"), [
     ("loop.keep_freed_memory", None),
     ("trainer.Trainer.validate", "00000004"),
-    ("loop.load_run", "00000014"),
+    ("trainer.Trainer.load_best", "00000014"),
 ])
 def test_whenever_one_comes_nothing_is_lost(moment, saved, tmp_path, monkeypatch):
     """In the set-up, in a validation, and after the last update."""

@@ -17,8 +17,8 @@ from transformer.training.memory import keep_freed_memory
 from transformer.training.threads import (
     SETTINGS,
     decoding_threads,
+    dividing_threads,
     limit_threads,
-    shards_of,
     suitable_products,
     usable_threads,
 )
@@ -56,8 +56,8 @@ def test_the_cores_of_this_process_at_most_eight_unless_a_variable_says_how_many
 
 def test_a_batch_is_divided_for_a_large_model_with_work_for_each_thread():
     tokens = (100, 256, 600, 5000)
-    assert [shards_of(SMALL, 3, count) for count in tokens] == [1, 1, 1, 1]
-    assert [shards_of(LARGE, 3, count) for count in tokens] == [1, 1, 2, 3]
+    assert [dividing_threads(SMALL, 3, count) for count in tokens] == [1, 1, 1, 1]
+    assert [dividing_threads(LARGE, 3, count) for count in tokens] == [1, 1, 2, 3]
 
 
 def test_products_of_a_small_model_have_one_thread_unless_somebody_decided(monkeypatch):
