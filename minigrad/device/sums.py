@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from minigrad.device.devices import is_array, is_host, on_device_of, xp
+from minigrad.device.devices import is_host, on_device_of, xp
 
 Axis = int | tuple[int, ...] | None
 
@@ -70,7 +70,7 @@ def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
 
     None stands for all. For a number, 0 and -1 do, too, as in NumPy.
     """
-    if axis is None or (ndim == 0 and axis in (0, -1)):
+    if axis is None or (ndim == 0 and axis_of_number(axis) is None):
         return tuple(range(ndim))
     return normalize_axis_tuple(axis, ndim)
 
@@ -137,8 +137,7 @@ def add_each(array: Any, index: Any, values: Any) -> None:
     many = host and kind == "f" and np.size(values) > max(LONG, MANY * array.size)
     if kind == "e" or many:
         wide = array.astype(np.float64)
-        # Of two dtypes it takes 20 times as long.
-        namespace.add.at(wide, index, values.astype(np.float64) if is_array(values) else values)
+        namespace.add.at(wide, index, namespace.asarray(values, np.float64))  # of two dtypes it takes 20 times as long
         array[...] = wide
     elif array.dtype == np.int64 and not host:  # CuPy adds to uint64: the same, modulo 2⁶⁴
         namespace.add.at(array.view(np.uint64), index, namespace.asarray(values, np.int64).view(np.uint64))
