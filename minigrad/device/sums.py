@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from minigrad.device.devices import is_host, on_device_of, xp
 
@@ -60,17 +60,18 @@ def narrowed(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def axis_of_number(axis: Axis) -> Axis:
-    """None for 0, -1 and (), which NumPy takes as axes of a number, and CuPy does not."""
-    return None if axis in (0, -1, ()) else axis
+def axis_of_number(axis: Axis) -> None:
+    """Check an axis of a number: None, 0, -1 or (), which NumPy takes, and CuPy does not; NumPy's errors for others."""
+    if axis is not None and axis != ():
+        normalize_axis_index(axis, 1)
 
 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """The axes as distinct non-negative ints; NumPy's errors for one that does not exist, or is named twice.
+    """The axes, None for all, as distinct ints from 0; NumPy's errors for one that does not exist, or is there twice.
 
-    None stands for all. For a number, 0 and -1 do, too, as in NumPy.
+    Of a number there are none, whatever `axis` is.
     """
-    if axis is None or (ndim == 0 and axis_of_number(axis) is None):
+    if axis is None or ndim == 0:
         return tuple(range(ndim))
     return normalize_axis_tuple(axis, ndim)
 

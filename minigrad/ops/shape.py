@@ -197,7 +197,14 @@ def concatenate(tensors: Sequence[Any], axis: int | None = 0) -> Any:
     if tensor is None:
         return xp(joined[0]).concatenate(joined, axis=axis)
     # A list is weak beside a tensor, wherever that stands.
-    joined = [as_operand(t, [tensor], "concatenate") if isinstance(t, (list, tuple)) else t for t in joined]
+    joined = [t if isinstance(t, TensorBase) else as_operand(t, [tensor], "concatenate") for t in joined]
+    at = normalize_axis_index(axis, len(joined[0].shape))
+    if len({(t.ndim, t.shape[:at] + t.shape[at + 1:]) for t in joined}) > 1:
+        raise ValueError(f"needs shapes that agree but in axis {axis}, got {', '.join(str(t.shape) for t in joined)}")
+    # The common dtype of all, since that of two may be too narrow for a third: of int64 and float16 it is float16.
+    dtypes = {t.dtype for t in joined}
+    common = np.result_type(*[dtype for dtype in dtypes if dtype.kind == "f"] or dtypes)
+    joined = [t if t.dtype == common else astype(t, common) for t in joined]
     while True:  # pairs of neighbours, then pairs of these, …
         joined = [_concatenate(x, y, axis) for x, y in itertools.zip_longest(joined[::2], joined[1::2])]
         if len(joined) == 1:

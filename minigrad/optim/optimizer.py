@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -195,10 +194,9 @@ class Optimizer:
         """
         state = {i: {name: value if name == "step" else to_numpy(value).copy() for name, value in entry.items()}
                  for i, entry in enumerate(self.state.values()) if entry["step"]}
-        position = itertools.count()
+        positions = {p: i for i, p in enumerate(self.state)}
         return {"state": state, "param_groups": [
-            {"params": [next(position) for _ in group["params"]], **self._options(group)}
-            for group in self.param_groups]}
+            {"params": [positions[p] for p in group["params"]], **self._options(group)} for group in self.param_groups]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned; ValueError, and nothing changed, if it does not fit.
@@ -211,7 +209,8 @@ class Optimizer:
             if sizes[0] != sizes[1]:
                 raise ValueError(f"its groups have other numbers of parameters, {sizes[0]}, than {sizes[1]}")
             groups = [{**group, **self._options(given)} for group, given in zip(own, saved, strict=True)]
-            places = dict(enumerate((p, group) for group in groups for p in group["params"]))
+            places = {i: (p, group) for given, group in zip(saved, groups, strict=True)
+                      for i, p in zip(given["params"], group["params"], strict=True)}
             state: dict[Tensor, State] = {p: {"step": 0} for p in self.state}
             for key, entry in state_dict["state"].items():
                 p, group = places[int(key)]

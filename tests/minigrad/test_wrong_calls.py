@@ -53,6 +53,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call: o
         mT: V.mT
         flatten: X.flatten(1, 0)
         concatenate: mg.concatenate([])
+        agree: mg.concatenate([X, X, V])
         split: X.split([1, 1], axis=1)
         matmul: X @ X
         gather: X.gather(0, [[0, 0, 0, 0]])

@@ -50,6 +50,12 @@ def test_integers_never_widen_a_float(name, device):
                     assert [gradient.dtype for gradient in found] == [t.dtype for t in tensors]
 
 
+def test_tensors_are_joined_in_the_dtype_of_all(device):
+    """Not in that of neighbours: in float16 the integer would be infinite."""
+    parts = [Tensor(np.array([x], dtype), device=device) for x, dtype in ((2**30 + 1, int), (0.5, "e"), (0.25, "d"))]
+    assert mg.concatenate(parts).tolist() == [2**30 + 1, 0.5, 0.25]
+
+
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_results_of_integers_are_numpys_but_float32_in_place_of_float64(device):
     for row in rows.ROWS:

@@ -67,6 +67,18 @@ def test_a_group_may_join_later_and_one_that_is_refused_changes_nothing():
     assert [entry["step"] for entry in optimizer.state_dict()["state"].values()] == [2, 2]
 
 
+def test_a_state_belongs_to_the_numbers_in_its_groups():
+    """As in PyTorch, whatever the order of the groups was."""
+    first, second = optim.SGD([tensor(1), tensor(1)], momentum=0.9), optim.SGD([tensor(1), tensor(1)], momentum=0.9)
+    train(first, list(first.state), 1)
+    state = first.state_dict()
+    state["param_groups"][0]["params"].reverse()
+    second.load_state_dict(state)
+    found, given = ([entry["momentum_buffer"].item() for entry in optimizer.state_dict()["state"].values()]
+                    for optimizer in (second, first))
+    assert found == given[::-1] != given
+
+
 # --- the step --------------------------------------------------------------------------------------------------
 
 
