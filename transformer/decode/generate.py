@@ -49,7 +49,7 @@ def generate(model: nn.Module, prompt: Any, max_new_tokens: int, *, beam_size: i
     """
     lengths, begin = _beginning("generate", model, prompt, max_new_tokens, memory, controls, beam_size,
                                 alpha if beam_size > 1 else 0.0)
-    return in_parts(model, lambda rows: [best for [best] in begin(rows).results()], lengths, equal=True)
+    return in_parts(lambda rows: [best for [best] in begin(rows).results()], lengths, equal=True)
 
 
 def stream(model: nn.Module, prompt: Any, max_new_tokens: int, *, memory: Tensor | None = None, **controls: Any
