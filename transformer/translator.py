@@ -18,6 +18,7 @@ from transformer.data.batches import Batch, batches_by_length, collate
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
+from transformer.decode.controls import refuse_unknown
 from transformer.decode.search import MAX_ALPHA, decoding
 from transformer.distributed import ALONE, Alone
 from transformer.finite import overflow
@@ -101,11 +102,12 @@ class Translator:
             A list for each line, in the order of `lines`.
 
         Raises:
-            TypeError: `lines` is a single text, or one of them no str.
+            TypeError: `lines` is a single text, or one of them no str; an option that there is not.
             ValueError: an argument out of range; a prefix with tokens that the target's vocabulary lacks, another
                 number of them.
             NotFinite: the model gives no finite probabilities.
         """
+        refuse_unknown(self.translate, controls)
         if batch_size < 1:
             raise ValueError(f"translate: batch_size must be at least 1, got {batch_size}")
         lines = _texts(lines, "translate")
@@ -156,16 +158,17 @@ class Translator:
             raise overflow(self.model, "loss")
         return total / sum(batch.num_target_tokens for batch in batches)
 
-    def evaluate(self, sources: Iterable[str], references: Iterable[str], *, batch_size: int = 64, ranks: Alone = ALONE,
-                 bleu_tokenize: str | None = None, **options: Any) -> dict[str, Any]:
+    def evaluate(self, sources: Iterable[str], references: Iterable[str], beam: int = 1, batch_size: int = 64,
+                 alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
+                 bleu_tokenize: str | None = None, **controls: Any) -> dict[str, Any]:
         """Translate the `sources` and compare with the `references`.
 
         Args:
             sources, references: texts, one reference for each source and at least one.
-            batch_size: as for `translate`; one below 64 lowers the memory for the loss, too.
-            ranks: as for `translate`.
+            beam, batch_size, alpha, max_length, ranks: as for `translate`. A `batch_size` below 64 lowers the memory
+                for the loss, too.
             bleu_tokenize: one of `metrics.BLEU_TOKENIZERS`; None: the choice of `metrics.bleu_tokenizer`.
-            options: others of `translate`, by name, such as ``beam=4``.
+            controls: as for `translate`.
 
         Returns:
             A dictionary of JSON values: ``bleu`` and ``chrf`` (0 to 100), ``bleu_signature`` and ``chrf_signature``
@@ -177,13 +180,14 @@ class Translator:
             TypeError, ValueError, NotFinite: as `translate` and `loss`; ValueError, too, unless there is one reference
                 for each source.
         """
+        refuse_unknown(self.evaluate, controls)
         start = time.perf_counter()
         sources, references = _texts(sources, "evaluate"), _texts(references, "evaluate")
         if len(sources) != len(references):
             raise ValueError(f"evaluate: {len(sources)} sources, {len(references)} references; there must be one "
                              "for each")
         loss = self.loss([*zip(sources, references, strict=True)], min(4096, 64 * batch_size), ranks)
-        found = [best for best, *_ in self.translate(sources, batch_size=batch_size, ranks=ranks, **options)]
+        found = [best for [best] in self.translate(sources, beam, 1, batch_size, alpha, max_length, ranks, **controls)]
         outputs, references = [best.text for best in found], [self.as_decoded(text) for text in references]
         # A reference word outside the vocabulary becomes None, so that the token <unk> never counts as correct.
         right_ids = [[None if i == UNK else i for i in self.target_tokenizer.encode(text)] for text in references]

@@ -37,6 +37,23 @@ def test_what_is_refused(then, error, message):
             then(model, cache)
 
 
+def test_the_example_of_the_class():
+    """Two hypotheses over two steps, the second of which drops one; other logits than alone would be a wrong mask."""
+    model, cache, a, b, c, d, e = language_model().eval(), Cache(), *range(3, 8)
+    with no_grad():
+        for ids, parents, places, seen in (
+                ([[a]], [[0, 0]], [0], None),
+                ([[a, b], [a, c]], [[1, 1]], [0, 1, 1], [[1, 1, 0], [1, 0, 1]]),
+                ([[a, c, d], [a, c, e]], [[0, 1]], [0, 1, 1, 2, 2], [[1, 0, 1, 1, 0], [1, 0, 1, 0, 1]])):
+            np.testing.assert_allclose(model(ids, cache=cache).data[:, -1], model(ids).data[:, -1], rtol=1e-10)
+            assert cache.places.tolist() == places
+            assert seen is cache.seen or cache.seen.tolist() == [seen]
+            cache.select([0], np.array(parents))
+    assert (cache.length, cache.past) == (3, 2)
+    keys, values = cache.layers[0].tokens.buffers
+    assert keys.shape[::2] == values.shape[::2] == (1, 9)
+
+
 # --- Parts that do without ------------------------------------------------------------------------
 
 # The new forward of a part, from the one that it had; the other arguments are positional.

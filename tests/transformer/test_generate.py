@@ -114,8 +114,10 @@ def test_draws_have_the_probabilities_of_the_model():
     ({"beam_size": 2, "top_k": 3}, ValueError, "leave out beam_size"),
     ({"temperature": 0.0}, ValueError, "temperature .* 0.0"),
     ({"top_p": 1.5}, ValueError, "top_p .* 1.5"),
-    ({"topp": 0.5}, TypeError, r"generate\(\) has no option 'topp'; there are end_id"),
     ({"end_id": 11}, IndexError, "the token 11 .* is outside the vocabulary of 11"),
+    ({"end_id": -1, "min_length": 2}, ValueError, "end_id must be at least 0, got -1"),
+    ({"end_id": "a"}, TypeError, "end_id must be an integer, got str 'a'"),
+    ({"never": [3, -1]}, ValueError, "a token of never must be at least 0, got -1"),
     ({"never": range(11), "top_k": 2}, ValueError, "no token may follow"),
 ], ids=str)
 def test_mistakes(changes, error, message):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.transformer.digits import PAIRS, SENTENCES, translated
-from transformer import Translator
+from transformer import Translator, decode
 from transformer.data import EOS, build_tokenizers
 from transformer.decode import beam_search
 from transformer.training import metrics
@@ -41,6 +41,24 @@ def test_the_order_of_the_lines_is_kept_whatever_the_batches(translator):
 def test_what_is_no_list_of_texts_is_refused(translator, lines, references, error, message):
     with pytest.raises(error, match=message):
         translator.evaluate(lines, references)
+
+
+@pytest.mark.parametrize(("name", "given", "own"), [
+    ("greedy", 2, "max_length, prefix"),
+    ("beam_search", 3, "num_best, max_length, alpha, prefix"),
+    ("generate", 3, "temperature, top_k, top_p, beam_size, alpha, end_id, never, memory"),
+    ("stream", 3, "temperature, top_k, top_p, end_id, never, memory"),
+    ("translate", 1, "beam, num_best, batch_size, alpha, max_length, ranks, prefix"),
+    ("evaluate", 2, "beam, batch_size, alpha, max_length, ranks, bleu_tokenize"),
+])
+def test_an_option_that_there_is_not(translator, name, given, own):
+    """The message has the function that was called and all its options, before it looks at anything else."""
+    function = getattr(decode, name, None) or getattr(translator, name)
+    for typo in ("beams", "min_lenght"):
+        with pytest.raises(TypeError) as raised:
+            function(*[None] * given, **{"min_length": 1, typo: 4})
+        assert str(raised.value) == (f"{name}() has no option {typo!r}; there are {own}, min_length, "
+                                     "repetition_penalty, no_repeat_ngram_size")
 
 
 def test_blank_lines_stay_blank_and_the_model_does_not_see_them(translator, monkeypatch):

@@ -24,9 +24,11 @@ from transformer.cli.command import Group
 
 __all__ = ["main"]
 
+COMMANDS = [demo.demo, train.train, translate.translate, evaluate.evaluate, explain.explain, write_out.write_out,
+            info.info]
 
-@click.group(cls=Group, invoke_without_command=True, commands=[
-    demo.demo, train.train, translate.translate, evaluate.evaluate, explain.explain, write_out.write_out, info.info])
+
+@click.group(cls=Group, commands=COMMANDS, invoke_without_command=True)
 @click.version_option(__version__)
 @click.pass_context
 def main(context: click.Context) -> None:

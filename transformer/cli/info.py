@@ -13,9 +13,10 @@ from transformer.training.checkpoints import check, load_model
 from transformer.training.log import Log
 from transformer.training.run_folder import RunError, check_run, checkpoint_names, pointed
 
+VERIFY = "Compare every file with its checksum instead; the exit status is 1 if something is damaged."
 
-@click.command(cls=Command, params=[RUN, *options("Output", (
-    "--verify", FLAG, "Compare every file with its checksum instead; the exit status is 1 if something is damaged."))])
+
+@click.command(cls=Command, params=[RUN, *options("Output", ("--verify", FLAG, VERIFY))])
 @click.pass_context
 def info(context: click.Context, /, folder: Path, verify: bool) -> None:
     """Show the model in DIR: its configuration, parameters and vocabularies, and its training so far."""

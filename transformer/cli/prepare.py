@@ -75,7 +75,7 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
     """A run by a plan; what is missing for it is told before anything is read."""
     files = given.get("source_tokenizer"), given.get("target_tokenizer")
     if given.get("tokens", "bpe") == "bpe" or any(files):
-        require("tokenizers", "cutting text by byte pairs or a tokenizer.json (--tokens words does without)")
+        require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
     _check_memory(changed(RECIPES["text"], given))

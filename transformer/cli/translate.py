@@ -57,7 +57,8 @@ def translate(folder: Path, batch_size: int, checkpoint: str, device: str, ranks
 def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[dict[int, str]]:
     """The lines of a UTF-8 stream by their numbers, in batches of `size`.
 
-    As in files, a line ends with a line feed or with carriage return and line feed, and a byte order mark is dropped.
+    As in files, a line ends with a line feed or with carriage return and line feed, and a byte order mark at the start
+    is dropped.
 
     Raises:
         DataError: a line is not UTF-8, or of `LONGEST_LINE` bytes or more; the lines before it were yielded.
@@ -87,6 +88,6 @@ def _text(row: bytes, number: int) -> str:
     if len(row) == LONGEST_LINE:
         raise DataError(f"{where}: it has {LONGEST_LINE:,} bytes or more")
     try:
-        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig")
+        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{where}: not valid UTF-8 (byte {error.object[error.start]:#04x})") from error

@@ -21,7 +21,8 @@ class Batch:
     Attributes:
         source: int64 (B, S), each row the sentence and ``EOS``.
         target: int64 (B, T + 1), each row ``BOS``, the sentence, ``EOS``. The decoder reads
-            ``target[:, :-1]`` and predicts ``target[:, 1:]``.
+            ``target[:, :-1]`` and predicts ``target[:, 1:]``. A training hands only ``target[:, 1:]`` to
+            `Transformer.loss`, as labels; that puts ``BOS`` before them again for the decoder to read.
     """
 
     source: NDArray[np.int64]

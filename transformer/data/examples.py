@@ -18,9 +18,12 @@ _CHUNK = 2**12  # pairs that are encoded together
 
 
 class Examples(Sequence[Example]):
-    """The examples of `pairs` as `encode_pairs` gives them, encoded once.
+    """The examples of `pairs` as `encode_pairs` gives them, encoded when it is made, and not again in any epoch.
 
     The ids of all sides lie in a row: in memory, or, of more than `HELD` tokens, in a temporary file that is mapped.
+
+    A run on text makes two: the plan encodes all pairs, to choose those that fit and the model's size, and the trainer
+    those that were chosen.
 
     Args:
         pairs: (source, target) texts.

@@ -12,8 +12,8 @@ from minigrad.arguments import whole_number
 from minigrad.functional.embedding import integer_ids
 
 from transformer.data.batches import trimmed
-from transformer.decode.controls import Controls, Ids
-from transformer.decode.search import Hypothesis, Search, in_parts
+from transformer.decode.controls import Controls, Ids, refuse_unknown
+from transformer.decode.search import Hypothesis, Search, decoding, in_parts
 from transformer.model import Transformer
 from transformer.model.transformer import ids_on
 
@@ -31,6 +31,7 @@ def greedy(model: Transformer, source: Any, max_length: int | None = None, prefi
     Raises:
         ValueError, TypeError, IndexError, NotFinite: as `beam_search`.
     """
+    refuse_unknown(greedy, controls)
     return [best for [best] in beam_search(model, source, 1, 1, max_length, 0.0, prefix, **controls)]
 
 
@@ -66,9 +67,9 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
         IndexError: an id outside the vocabulary.
         NotFinite: the model gives no finite probabilities.
     """
+    refuse_unknown(beam_search, controls)
     config = model.config
-    options = Controls.of("beam_search", controls, end_id=config.eos_id, never=(config.pad_id, config.bos_id),
-                          temperature=None, top_k=None, top_p=None)
+    options = Controls(end_id=config.eos_id, never=(config.pad_id, config.bos_id), **controls)
     ids = ids_on("cpu", source, config.source_vocab_size, "source")
     lengths = (ids != config.pad_id).sum(axis=1)
     if not lengths.all():
@@ -84,14 +85,15 @@ def beam_search(model: Transformer, source: Any, beam_size: int, num_best: int =
                              "positions; ask for fewer, or train a model with a greater TransformerConfig.max_length")
 
     def search(rows: Ids) -> list[list[Hypothesis]]:
-        part = model.source_ids(trimmed(ids[rows], config.pad_id))
-        mask = model.memory_mask(part)
-        beside = {"memory": model.encode(part, mask), "memory_mask": None if mask is None else Tensor(mask)}
-        begin = np.full((len(rows), 1), config.bos_id)
-        return Search(model, model.decode, begin, beside, limits[rows], options, forced[:, rows], beam_size, num_best,
-                      alpha).results()
+        with decoding(model):
+            part = model.source_ids(trimmed(ids[rows], config.pad_id))
+            mask = model.memory_mask(part)
+            beside = {"memory": model.encode(part, mask), "memory_mask": None if mask is None else Tensor(mask)}
+        return Search(model, model.decode, ids=np.full((len(rows), 1), config.bos_id), beside=beside,
+                      limits=limits[rows], controls=options, prefix=forced[:, rows], size=beam_size, num_best=num_best,
+                      alpha=alpha).results()
 
-    return in_parts(model, search, lengths, equal=False)
+    return in_parts(search, lengths, equal=False)
 
 
 def prefixes(model: Transformer, prefix: Any, batch: int) -> Ids:

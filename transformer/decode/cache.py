@@ -39,19 +39,40 @@ class Cache:
     i-th layer, whose attentions get ``cache[i].tokens`` and ``cache[i].memory``. After a call that has raised, begin
     with a new one. One thread uses a cache at a time.
 
+    An entry is the key and value of one token, at one index of the buffers. Its place is the token's place in the text.
+    A step with a beam of K hypotheses adds K entries at one place. A beam of K = 2 on one text, over two steps:
+
+    ======================================  ===============  =========================================  ============
+    read                                    places           seen (B, K, entries)                       buffer
+    ======================================  ===============  =========================================  ============
+    the prompt ``a``                        [0]              None: all                                  (1, H, 1, D)
+    ``ab`` and ``ac``, which extend it      [0, 1, 1]        ab [1, 1, 0], ac [1, 0, 1]                 (1, H, 4, D)
+    ``acd`` and ``ace``, both after ``ac``  [0, 1, 1, 2, 2]  acd [1, 0, 1, 1, 0], ace [1, 0, 1, 0, 1]  (1, H, 9, D)
+    ======================================  ===============  =========================================  ============
+
+    The buffer has room beyond its 1, 3 and 5 entries. The entry of ``b`` stays in it, although the beam dropped ``ab``:
+    no hypothesis sees it.
+
     Attributes:
-        length: the number of tokens that it holds of each text.
-        past: the number of tokens before those that are being read.
+        length: the number of tokens that it holds of each text, 3 at the end of the example.
+        past: the number of tokens before those that are being read, 2 at its end.
+        texts: B.
+        hypotheses: K, of each text.
+        layers: what each layer keeps, by its number.
+        places: the place in its text of each entry, (entries,); the same for all texts.
+        seen: the entries that each hypothesis sees, (B, K, entries); None: all.
+        visible: `seen` on the model's device, for all heads, (B, 1, K, entries).
+        columns: `places` on the model's device: the columns to take of a mask over the tokens of a text.
     """
 
     def __init__(self) -> None:
         self.length = self.past = self.texts = 0
-        self.hypotheses = 1  # K
+        self.hypotheses = 1
         self.layers = defaultdict[int, LayerCache](lambda: LayerCache(Kept(self, True), Kept(self, False)))
-        self.places = np.zeros(0, np.int64)  # the place in its text of each entry of the buffers
-        self.seen: NDArray[np.bool_] | None = None  # the entries that each hypothesis sees, (B, K, entries); None: all
-        self.visible: Any = None  # the same on the model's device, for all heads: (B, 1, K, entries)
-        self.columns: Any = None  # the places on the model's device
+        self.places = np.zeros(0, np.int64)
+        self.seen: NDArray[np.bool_] | None = None
+        self.visible: Any = None
+        self.columns: Any = None
 
     def __getitem__(self, number: int) -> LayerCache:
         return self.layers[number]
@@ -100,8 +121,10 @@ class Cache:
 
     def mask(self, mask: Any) -> Any:
         """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""
-        if self.seen is None or mask is None:
-            return mask if self.seen is None else self.visible
+        if self.seen is None:
+            return mask
+        if mask is None:
+            return self.visible
         with on_device_of(self.visible):
             own = to_device(mask, device_of(self.visible))[..., self.columns]
             return self.visible & (self.together(own) if own.ndim == 4 and len(own) > 1 else own)
@@ -135,7 +158,7 @@ class LayerCache(NamedTuple):
 
 
 class Kept:
-    """The keys and values of one attention: in buffers (B, H, room, features) that double when they are full.
+    """The keys and values of one attention: in buffers (B, H, room, features) that more than double when they are full.
 
     Args:
         cache: to which it belongs.
@@ -144,7 +167,7 @@ class Kept:
 
     def __init__(self, cache: Cache, grows: bool) -> None:
         self.cache, self.grows = cache, grows
-        self.used = 0  # entries
+        self.used = 0  # entries of the room
         self.buffers: list[Any] = []  # keys and values
 
     @property
@@ -177,9 +200,11 @@ class Kept:
         if self.grows and self.used != len(self.cache.places):
             raise ValueError(f"Cache: an attention has keys of {self.used} tokens, and the model has read "
                              f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
-        self.buffers = self.buffers or [x.copy() for x in made]
-        while self.buffers[0].shape[2] < self.used:
-            self.buffers = [xp(x).concatenate([x, x], axis=2) for x in self.buffers]
+        if not self.buffers:
+            self.buffers = [x.copy() for x in made]  # without free room: a memory needs none
+            return
+        if self.buffers[0].shape[2] < self.used:
+            self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, self.used), (0, 0))) for x in self.buffers]
         for buffer, x in zip(self.buffers, made, strict=True):
             buffer[:, :, start:self.used] = x
 

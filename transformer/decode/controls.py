@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from minigrad.device import asarray_on, device_of, xp
 Ids = NDArray[np.int64]  # token ids or row numbers, on the host
 # By option, what checks it, and its range.
 RANGES: dict[str, tuple[Any, ...]] = {
+    "end_id": (whole_number, 0),
     "min_length": (whole_number, 0),
     "repetition_penalty": (number, 1e-3, 1e3),  # no finite logits of use overflow
     "no_repeat_ngram_size": (whole_number, 0),
@@ -24,6 +26,21 @@ RANGES: dict[str, tuple[Any, ...]] = {
     "top_k": (whole_number, 1),
     "top_p": (number, 0, 1),
 }
+# The options that every function of decoding takes by name, in its ``**controls``.
+EVERYWHERE = "min_length", "repetition_penalty", "no_repeat_ngram_size"
+
+
+def refuse_unknown(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Refuse what `function` was given in its ``**controls``, unless it is one of those of `EVERYWHERE`.
+
+    Raises:
+        TypeError: an option that there is not. The message names the function and all its options.
+    """
+    if unknown := {*given}.difference(EVERYWHERE):
+        own = [name for name, parameter in signature(function).parameters.items()
+               if parameter.default is not parameter.empty]
+        raise TypeError(f"{function.__name__}() has no option {min(unknown)!r}; there are "
+                        f"{', '.join([*own, *EVERYWHERE])}")
 
 
 @dataclass(frozen=True)
@@ -44,8 +61,8 @@ class Controls:
             sampling, Holtzman et al. 2020), after `temperature` and `top_k`.
 
     Raises:
-        TypeError: an option that is no number.
-        ValueError: an option out of range; in decoding, options that no text meets.
+        TypeError: an option that is no number; a token that is no integer.
+        ValueError: an option out of range, or a token below 0; in decoding, options that no text meets.
     """
 
     end_id: int | None = None
@@ -61,14 +78,8 @@ class Controls:
         for name, (check, *limits) in RANGES.items():
             if (value := getattr(self, name)) is not None:
                 check(value, name, "decoding", *limits)
-
-    @classmethod
-    def of(cls, caller: str, given: Mapping[str, Any], **own: Any) -> Controls:
-        """The options that the function `caller` was given, and its `own`; TypeError for one that it does not take."""
-        known = cls.__annotations__.keys() - own.keys()
-        if unknown := given.keys() - known:
-            raise TypeError(f"{caller}() has no option {min(unknown)!r}; there are {', '.join(sorted(known))}")
-        return cls(**given, **own)
+        for token in self.never:
+            whole_number(token, "a token of never", "decoding", 0)
 
     def log_probabilities(self, logits: Any, texts: Ids, added: int, forced: Ids | None = None) -> Any:
         """The log-probabilities of the next token of each text, −inf for what may not follow.

@@ -23,6 +23,7 @@ from transformer.decode.controls import Controls, Ids
 from transformer.finite import first_not_finite, overflow, unwarned
 
 T = TypeVar("T")
+Floats = NDArray[np.float64]
 Beside = Mapping[str, Tensor | None]
 
 MAX_ALPHA = 10.0  # far beyond any use (the paper's are below 1), and safe from overflow
@@ -69,6 +70,7 @@ class Search:
         uniform: numbers in [0, 1), (B, the most tokens), by which each next token is drawn; None: the `size` most
             probable of each hypothesis follow, of equal ones the smaller id.
         found: the best hypotheses of each text so far: finished ones by score, then cut-off ones by theirs.
+        to_beat: the worst score of `num_best` finished hypotheses of each text, (B,); −inf where there are fewer.
 
     Raises:
         ValueError: `size`, `num_best` or `alpha` out of range; a beam that draws; no text is so short.
@@ -84,7 +86,7 @@ class Search:
     size: int = 1
     num_best: int = 1
     alpha: float = 0.0
-    uniform: NDArray[np.float64] | None = None
+    uniform: Floats | None = None
 
     def __post_init__(self) -> None:
         if whole_number(self.num_best, "num_best", "decoding") > whole_number(self.size, "beam_size", "decoding"):
@@ -99,54 +101,48 @@ class Search:
             raise ValueError(f"decoding: a prefix or min_length of {max(fewest)} tokens is more than the greatest "
                              f"length, {max(self.limits)}")
         self.found: list[list[Hypothesis]] = [[] for _ in self.ids]
+        self.to_beat = np.full(len(self.ids), -math.inf)
 
     def __iter__(self) -> Iterator[Ids]:
-        """The tokens of each step, (B, K), in the texts that are open; under `decoding`."""
+        """The tokens of each step, (B, K), in the texts that are open; under `decoding`.
+
+        B is the number of open texts, which falls as texts are done. The model reads a row for each hypothesis: row
+        ``b · K + k`` is hypothesis k of open text b. Here ``texts`` (B,) are the numbers of the open texts, ``ids``
+        (B, K, length) the tokens of their hypotheses, and ``totals`` (B, K) the log-probabilities of those, −inf where
+        a text has fewer than K open ones. At the first step K is 1.
+        """
         texts, ids, beside = np.arange(len(self.ids)), self.ids[:, None], self.beside
+        totals = np.zeros((len(texts), 1))
         cache: Cache | None = Cache()
-        totals = np.zeros((len(texts), 1))  # the log-probability of each open hypothesis; −inf fills up rows
-        to_beat = np.full(len(texts), -math.inf)  # the worst score of `num_best` finished hypotheses of each text
         while texts.size:
             logits, cache = self._logits(ids, beside, cache)
-            tokens, gained = self._candidates(logits, ids, texts)
-            batch, _, choices = tokens.shape
-            totals = (totals[:, :, None] + gained).reshape(batch, -1)
+            candidates, gained = self._candidates(logits, ids, texts)
+            totals = totals[:, :, None] + gained  # (B, K, choices)
+            self._require_candidates(texts, totals)
             # Stable: equally probable candidates stay in the order of parent and token.
-            best, row = np.argsort(-totals, kind="stable")[:, :self.size], np.arange(batch)[:, None]
-            totals, tokens, parents = totals[row, best], tokens.reshape(batch, -1)[row, best], best // choices
-            ids = np.concatenate([ids[row, parents], tokens[:, :, None]], axis=2)
-            said, possible, ends = ids[:, :, self.ids.shape[1]:], totals > -math.inf, tokens == self.controls.end_id
-            length, limits = said.shape[2], self.limits[texts]
-            for place in np.argwhere(possible & (ends | (limits == length)[:, None])).tolist():
-                ended, total, text = bool(ends[*place]), float(totals[*place]), texts[place[0]]
-                found, own = self.found[text], said[*place].tolist()[:length - ended]
-                found.append(Hypothesis(own, self.score(total, length), total, ended))
-                found.sort(key=lambda h: (not h.finished, -h.score))
-                del found[self.num_best:]
-                if len(found) == self.num_best and found[-1].finished:
-                    to_beat[text] = found[-1].score
-            broken = np.isnan(gained).any()
-            if broken or not all(self.found[text] for text in texts[~possible.any(axis=1)]):
-                if broken or first_not_finite(dict(self.model.named_parameters())):
-                    raise overflow(self.model, "probabilities")
-                raise ValueError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, or "
-                                 "allow more tokens")
-            totals[ends] = -math.inf
+            best = np.argsort(-totals.reshape(len(texts), -1), kind="stable")[:, :self.size]
+            parents, choices = np.divmod(best, totals.shape[2])
+            each = np.arange(len(texts))[:, None]
+            tokens, totals = candidates[each, parents, choices], totals[each, parents, choices]
+            ids = np.concatenate([ids[each, parents], tokens[:, :, None]], axis=2)
+            closed = self._record(texts, ids, totals)
+            totals[closed] = -math.inf
             # The log-probability of an open hypothesis can only fall, but the divisor grows with the length. Since
             # the former is negative, its score at the greatest length is the upper bound of what it may become.
-            hope = self.score(totals.max(axis=1), limits)
-            order = remaining((limits > length) & (hope > to_beat[texts]))
-            if 0 < order.size < batch:
+            hope = self.score(totals.max(axis=1), self.limits[texts])
+            order = remaining(hope > self.to_beat[texts])
+            if order.size < len(texts):
                 beside = _rows(beside, order)
-            if cache is not None and order.size > 0 and (order.size < batch or self.size > 1):
+            if cache is not None:
                 cache.select(order, parents[order])
             texts, totals, ids = texts[order], totals[order], ids[order]
             yield tokens
 
     def results(self) -> list[list[Hypothesis]]:
-        """The `num_best` hypotheses of each text; under `decoding`."""
-        for _ in self:
-            pass
+        """The `num_best` hypotheses of each text."""
+        with decoding(self.model):
+            for _ in self:
+                pass
         return self.found
 
     def _logits(self, ids: Ids, beside: Beside, cache: Cache | None) -> tuple[Any, Cache | None]:
@@ -180,6 +176,49 @@ class Search:
         tokens, gained = to_numpy(xp(scores).stack(found)).reshape(-1, 2, *shape).transpose(1, 2, 3, 0)
         return tokens.astype(np.int64), gained
 
+    def _require_candidates(self, texts: Ids, totals: Floats) -> None:
+        """Refuse NaN, and that no token may follow in a text without a result.
+
+        Args:
+            texts: (B,).
+            totals: the log-probabilities of the hypotheses that the candidates make, (B, K, choices).
+
+        Raises:
+            NotFinite: the model gives no finite probabilities.
+            ValueError: the options forbid all tokens.
+        """
+        broken = np.isnan(totals).any()
+        if broken or not all(self.found[text] for text in texts[(totals == -math.inf).all(axis=(1, 2))]):
+            if broken or first_not_finite(dict(self.model.named_parameters())):
+                raise overflow(self.model, "probabilities")
+            raise ValueError("decoding: no token may follow; lower min_length, raise no_repeat_ngram_size, or allow "
+                             "more tokens")
+
+    def _record(self, texts: Ids, ids: Ids, totals: Floats) -> Any:
+        """Add each hypothesis that ends, or is cut off at the limit of its text, to those that are `found`.
+
+        Args:
+            texts: (B,).
+            ids: (B, K, length), the new token last.
+            totals: (B, K), −inf for what is no hypothesis.
+
+        Returns:
+            Whether each was added, (B, K).
+        """
+        added, ends = ids[:, :, self.ids.shape[1]:], ids[:, :, -1] == self.controls.end_id
+        length = added.shape[2]
+        cut_off = (self.limits[texts] == length)[:, None]
+        closed = (totals > -math.inf) & (ends | cut_off)
+        for place in np.argwhere(closed).tolist():
+            ended, total, text = bool(ends[*place]), float(totals[*place]), texts[place[0]]
+            found, own = self.found[text], added[*place].tolist()[:length - ended]
+            found.append(Hypothesis(own, self.score(total, length), total, ended))
+            found.sort(key=lambda h: (not h.finished, -h.score))
+            del found[self.num_best:]
+            if len(found) == self.num_best and found[-1].finished:
+                self.to_beat[text] = found[-1].score
+        return closed
+
     def score(self, log_probability: Any, length: Any) -> Any:
         """``log P / ((5 + length) / 6)^α``, Wu et al. 2016, equation 14; the end counts as a token."""
         return log_probability / ((5 + length) / 6) ** self.alpha
@@ -201,11 +240,10 @@ def remaining(stay: NDArray[np.bool_]) -> Ids:
     return order
 
 
-def in_parts(model: nn.Module, decode: Callable[[Ids], list[T]], lengths: Ids, equal: bool) -> list[T]:
+def in_parts(decode: Callable[[Ids], list[T]], lengths: Ids, equal: bool) -> list[T]:
     """The results of `decode`, called with the numbers of texts of like length; in `minigrad.parallel.threads` at once.
 
     Args:
-        model: that which decodes, see `decoding`.
         decode: the numbers of some texts → their results.
         lengths: of all texts.
         equal: whether those that are decoded together must have the same length.
@@ -214,7 +252,7 @@ def in_parts(model: nn.Module, decode: Callable[[Ids], list[T]], lengths: Ids, e
     groups = np.split(order, np.flatnonzero(np.diff(lengths[order])) + 1) if equal else [order]
     parts = [part for rows in groups for part in parallel.shares(
         rows.tolist(), lengths[rows].tolist(), max(1, min(parallel.thread_count(), len(rows) // LEAST_ROWS)))]
-    found = chain(*parallel.run([partial(decoding(model)(decode), np.array(rows)) for rows in parts]))
+    found = chain(*parallel.run([partial(decode, np.array(rows)) for rows in parts]))
     results = dict(zip(chain(*parts), found, strict=True))
     return [results[row] for row in range(len(results))]
 
@@ -225,6 +263,6 @@ def decoding(model: nn.Module) -> Iterator[None]:
 
     NumPy gives no warning of overflow: `Search` finds what comes of it.
     """
-    first = next((parameter.data for parameter in model.parameters()), 0)  # a number is of the host
-    with nn.evaluating(), minigrad.no_grad(), on_device_of(first), unwarned():
+    first = next(model.parameters(), Tensor(0.0))  # a model without parameters runs on the host
+    with nn.evaluating(), minigrad.no_grad(), on_device_of(first.data), unwarned():
         yield

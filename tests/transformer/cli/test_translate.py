@@ -37,9 +37,10 @@ def test_what_a_translation_must_and_may_not_say(run):
     (["one", "two " * 9, "three"], ["one", "two " * 7, "three"], ["line 2: cut to the model's 8 positions"]),
     (["one four", "two", "five six five"], ["one <unk>", "two", "<unk> <unk> <unk>"],
      ["line 1: the vocabulary lacks 'four';", "line 3: the vocabulary lacks 'five', 'six';"]),
+    (["\ufeffone", "\ufefftwo"], ["one", "<unk>"], [r"line 2: the vocabulary lacks '\\ufefftwo'"]),
     (["four"] * 200, ["<unk>"] * 200, ["line 1: "] + [""] * 19 + ["180 further notes"]),
     ([f"one \x1b[2J{'x' * 10_000}"], ["one <unk>"], [r"line 1: the vocabulary lacks '\\x1b\[2Jx{1,40}'"]),
-], ids=["long", "unknown", "many", "control characters"])
+], ids=["long", "unknown", "byte order marks", "many", "control characters"])
 def test_notes_on_lines(run, lines, read, notes):
     """In one line for each, of a bounded length, and for a bounded number of lines."""
     result = call("translate", run, "--batch-size", 2, standard_input="\n".join(lines))
