@@ -155,6 +155,7 @@ def test_threads_divide_the_batch():
     ({"prefix": [3] * 8, "max_length": 7}, ValueError, "8 tokens is more than the greatest length, 7"),
     ({"min_length": 4, "no_repeat_ngram_size": 1}, ValueError, "no token may follow; lower min_length"),
     ({"min_length": -1}, ValueError, "min_length must be at least 0"),
+    ({"no_repeat_ngram_size": None}, TypeError, "no_repeat_ngram_size must be an integer"),
     ({"repetition_penalty": 0}, ValueError, "at least 0.001, got 0"),
     ({"repetition_penalty": np.inf}, ValueError, "at most 1000"),
     ({"source": [[3, 9, EOS]]}, IndexError, "id 9"),

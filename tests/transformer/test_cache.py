@@ -97,6 +97,16 @@ def test_a_part_that_does_without_a_cache(make, place, written, way, monkeypatch
             forward(ids, cache=cache)
 
 
+def test_a_model_that_reads_the_last_tokens_alone(monkeypatch):
+    """Its cache is behind the text, so it does without."""
+    model = language_model(num_layers=2).eval()
+    forward = model.forward
+    monkeypatch.setattr(model, "forward", lambda ids: forward(ids[:, -2:]))
+    expected = continuations(model)
+    monkeypatch.setattr(model, "forward", lambda ids, cache=None: forward(ids[:, -2:], cache=cache))
+    assert continuations(model) == expected
+
+
 # --- Nothing moves --------------------------------------------------------------------------------
 
 

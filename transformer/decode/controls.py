@@ -76,7 +76,8 @@ class Controls:
 
     def __post_init__(self) -> None:
         for name, (check, *limits) in RANGES.items():
-            if (value := getattr(self, name)) is not None:
+            value = getattr(self, name)
+            if value is not None or name in EVERYWHERE:
                 check(value, name, "decoding", *limits)
         for token in self.never:
             whole_number(token, "a token of never", "decoding", 0)

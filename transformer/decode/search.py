@@ -153,7 +153,7 @@ class Search:
         try:
             if cache is not None:
                 logits = self.forward(ids, **beside, cache=cache).data[:, -1]
-                if cache.holds(bool(beside)):
+                if cache.length == length and cache.holds(bool(beside)):  # not where a model reads a part of the ids
                     return logits, cache
         except TypeError as error:
             if "unexpected keyword argument 'cache'" not in str(error):
