@@ -1,6 +1,7 @@
 """``demo``: what it says, and the whole of it from a wheel, in a folder where nothing of the repository is."""
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -45,7 +46,7 @@ def test_from_a_wheel_made_from_the_sdist(tmp_path):
     assert where.stdout.count(str(site)) == 2
     done = subprocess.run([sys.executable, "-m", "transformer", "demo", "--steps", "20"], cwd=elsewhere,
                           env=environment, **run)
-    assert done.stdout.count(" → ") == 10
+    assert len(re.findall(r"^  .+ → ", done.stdout, re.MULTILINE)) == 10
     out = elsewhere / "runs/demo"
     assert {(out / name).read_bytes()[:4] for name in ("attention.png", "history.png")} == {b"\x89PNG"}
     assert "le 1er septembre 2021" in (out / "explain.html").read_text(encoding="utf-8")
