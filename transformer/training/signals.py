@@ -22,6 +22,7 @@ STOPPING = [getattr(signal, name) for name in ["SIGINT", "SIGTERM", "SIGHUP", *[
 # Seconds in which one SIGTERM or SIGHUP comes twice: programs such as timeout and shells send it to the process and to
 # its group. Ctrl-C comes as often as somebody presses it.
 TWICE = 0.5
+_raised: list[int] = []  # by `stopping_at_once`, which has not ended
 
 
 class Stopped(KeyboardInterrupt):
@@ -38,7 +39,7 @@ def stop_request() -> Iterator[list[int]]:
 
     A second signal raises `Stopped`; so does, at the end of the block, a first one that the block did not heed.
     """
-    came, first = list[int](), 0.0
+    came, first = _raised[:1], 0.0
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         nonlocal first
@@ -73,12 +74,22 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[No
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
+    _raised.append(number)
     raise Stopped(number)
 
 
-def stopping_at_once() -> AbstractContextManager[None]:
-    """A block in which each of the signals raises `Stopped`."""
-    return _handled_by(_stop)
+@contextmanager
+def stopping_at_once() -> Iterator[None]:
+    """A block in which each of the signals raises `Stopped`.
+
+    In the callback of a weak reference and in ``__del__``, Python drops what is raised. Then `stop_request`, within the
+    block, begins with the signal.
+    """
+    with _handled_by(_stop):
+        try:
+            yield
+        finally:
+            _raised.clear()
 
 
 def stopped_already() -> AbstractContextManager[None]:

@@ -3,6 +3,7 @@
 import pkgutil
 import signal
 import time
+import weakref
 
 import pytest
 
@@ -43,6 +44,22 @@ def test_whenever_one_comes_nothing_is_lost(moment, saved, tmp_path, monkeypatch
         runs.run(tmp_path / "run")
     assert pointed(tmp_path / "run", "latest") == saved
     assert (tmp_path / "run").exists() == (saved is not None)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_one_that_python_drops_is_heeded(tmp_path, monkeypatch):
+    """It comes in the callback of a weak reference, where nothing can be raised."""
+    def with_signal():
+        part = signals.Stopped(signal.SIGINT)
+        reference = weakref.ref(part, lambda _: signal.raise_signal(signal.SIGTERM))
+        del part
+        assert reference() is None
+
+    monkeypatch.setattr("transformer.training.loop.keep_freed_memory", with_signal)
+    with pytest.raises(Stopped) as caught:
+        runs.run(tmp_path)
+    assert caught.value.number == signal.SIGTERM
+    assert pointed(tmp_path, "latest") is None  # before the first update
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda number, frame: None])
