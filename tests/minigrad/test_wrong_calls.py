@@ -55,6 +55,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call: o
         concatenate: mg.concatenate([])
         agree: mg.concatenate([X, X, V])
         split: X.split([1, 1], axis=1)
+        split: X.split([4, -1], axis=1)
         matmul: X @ X
         gather: X.gather(0, [[0, 0, 0, 0]])
         grad: setattr(P.detach().requires_grad_(), "grad", Tensor([1.0]))
