@@ -37,7 +37,8 @@ def names(out):
     return sorted(path.name for path in (out / "checkpoints").iterdir())
 
 
-def test_pruning_removes_leftovers_but_nothing_of_the_users(out):
+def test_a_runs_folder_and_pruning_which_removes_leftovers_but_nothing_of_the_users(out):
+    assert {path.name for path in out.iterdir()} >= {"log.csv", "tokenizer.json", "latest", "best"}
     folder = out / "checkpoints"
     for name in ("00000005-interrupted", "00000004-average-2", "00000009", ".00000006.77.partial", "mine",
                  "00000004-copy"):
