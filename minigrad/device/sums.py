@@ -60,10 +60,11 @@ def narrowed(x: Any, dtype: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def axis_of_number(axis: Axis) -> None:
-    """Check an axis of a number: None, 0, -1 or (), which NumPy takes, and CuPy does not; NumPy's errors for others."""
+def axis_of_number(axis: Any) -> Axis:
+    """None for None, 0, -1 and (), which NumPy takes as axes of a number, and CuPy does not; its errors for others."""
     if axis is not None and axis != ():
         normalize_axis_index(axis, 1)
+    return None
 
 
 def normalize_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
