@@ -1,10 +1,21 @@
-"""What the decoder-only model refuses; test_models.py has the rest."""
+"""How the decoder-only model begins, and what it refuses; test_models.py has the rest."""
 
+import numpy as np
 import pytest
 
 from minigrad import Tensor
 
 from tests.transformer.models import MEMORY, TEXTS, language_model
+
+
+def test_with_sinusoids_embeddings_are_scaled_by_the_root_of_their_width():
+    """Vaswani et al. 2017, section 3.4; learned positions have the size of the embeddings."""
+    for positions, scale in (("sinusoidal", 4.0), ("learned", 1.0)):
+        model, given = language_model(d_model=16, positions=positions).eval(), []
+        model.layers[0].register_forward_pre_hook(lambda _, args, given=given: given.append(args[0]))
+        model(TEXTS)
+        expected = model.table(Tensor(TEXTS)) * scale + model.positions(len(TEXTS[0]))
+        np.testing.assert_allclose(given[0].numpy(), expected.numpy(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
