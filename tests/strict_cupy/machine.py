@@ -43,6 +43,8 @@ def current_device():
 class Device:
     """``cupy.cuda.Device``: a number, and a context in which it is the current device."""
 
+    compute_capability = "90"
+
     def __init__(self, device=None):
         self.id = current_device() if device is None else int(device)
         self._before = []
