@@ -51,7 +51,7 @@ def test_the_example_of_the_class():
             cache.select([0], np.array(parents))
     assert (cache.length, cache.past) == (3, 2)
     keys, values = cache.layers[0].tokens.buffers
-    assert keys.shape[::2] == values.shape[::2] == (1, 9)
+    assert keys.shape[::2] == values.shape[::2] == (1, 32)
 
 
 # --- Parts that do without ------------------------------------------------------------------------

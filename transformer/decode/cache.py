@@ -25,6 +25,8 @@ from minigrad.functional.attention import join_heads
 from minigrad.functional.embedding import integer_ids
 from minigrad.tensor import as_tensor
 
+FIRST_ROOM = 32  # entries that a buffer has room for at first
+
 
 class Cache:
     """What a model keeps of the tokens that it has read: ``model(ids, cache=cache)`` reads those that are new.
@@ -42,15 +44,15 @@ class Cache:
     An entry is the key and value of one token, at one index of the buffers. Its place is the token's place in the text.
     A step with a beam of K hypotheses adds K entries at one place. A beam of K = 2 on one text, over two steps:
 
-    ======================================  ===============  =========================================  ============
-    read                                    places           seen (B, K, entries)                       buffer
-    ======================================  ===============  =========================================  ============
-    the prompt ``a``                        [0]              None: all                                  (1, H, 1, D)
-    ``ab`` and ``ac``, which extend it      [0, 1, 1]        ab [1, 1, 0], ac [1, 0, 1]                 (1, H, 4, D)
-    ``acd`` and ``ace``, both after ``ac``  [0, 1, 1, 2, 2]  acd [1, 0, 1, 1, 0], ace [1, 0, 1, 0, 1]  (1, H, 9, D)
-    ======================================  ===============  =========================================  ============
+    ======================================  ===============  =========================================
+    read                                    places           seen (B, K, entries)
+    ======================================  ===============  =========================================
+    the prompt ``a``                        [0]              None: all
+    ``ab`` and ``ac``, which extend it      [0, 1, 1]        ab [1, 1, 0], ac [1, 0, 1]
+    ``acd`` and ``ace``, both after ``ac``  [0, 1, 1, 2, 2]  acd [1, 0, 1, 1, 0], ace [1, 0, 1, 0, 1]
+    ======================================  ===============  =========================================
 
-    The buffer has room beyond its 1, 3 and 5 entries. The entry of ``b`` stays in it, although the beam dropped ``ab``:
+    The buffers, (1, H, 32, D), have room beyond their 1, 3 and 5 entries. The entry of ``b`` stays in it, although the beam dropped ``ab``:
     no hypothesis sees it.
 
     Attributes:
@@ -158,7 +160,7 @@ class LayerCache(NamedTuple):
 
 
 class Kept:
-    """The keys and values of one attention: in buffers (B, H, room, features) that more than double when they are full.
+    """The keys and values of one attention: in buffers (B, H, room, features) that at least double when they are full.
 
     Args:
         cache: to which it belongs.
@@ -200,11 +202,10 @@ class Kept:
         if self.grows and self.used != len(self.cache.places):
             raise ValueError(f"Cache: an attention has keys of {self.used} tokens, and the model has read "
                              f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
-        if not self.buffers:
-            self.buffers = [x.copy() for x in made]  # without free room: a memory needs none
-            return
+        self.buffers = self.buffers or [x[:, :, :0] for x in made]
         if self.buffers[0].shape[2] < self.used:
-            self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, self.used), (0, 0))) for x in self.buffers]
+            more = max(self.used, FIRST_ROOM) if self.grows else self.used  # a memory needs no free room
+            self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, more), (0, 0))) for x in self.buffers]
         for buffer, x in zip(self.buffers, made, strict=True):
             buffer[:, :, start:self.used] = x
 
