@@ -52,8 +52,8 @@ class Cache:
     ``acd`` and ``ace``, both after ``ac``  [0, 1, 1, 2, 2]  acd [1, 0, 1, 1, 0], ace [1, 0, 1, 0, 1]
     ======================================  ===============  =========================================
 
-    The buffers, (1, H, 32, D), have room beyond their 1, 3 and 5 entries. The entry of ``b`` stays in it, although the beam dropped ``ab``:
-    no hypothesis sees it.
+    The buffers, (1, H, 32, D), have room beyond their 1, 3 and 5 entries. The entry of ``b`` stays there, although the
+    beam dropped ``ab``: no hypothesis sees it.
 
     Attributes:
         length: the number of tokens that it holds of each text, 3 at the end of the example.
