@@ -36,6 +36,7 @@ from transformer.training.options import TrainingOptions
 from transformer.training.run_folder import (
     OPTIMIZER,
     RunError,
+    checkpoint_names,
     naming,
     newest,
     pointed,
@@ -274,12 +275,13 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
 
 
 def _needs_moments(folder: Path, name: str) -> bool:
-    """Whether a checkpoint must have the optimizer's file: the newest one, unless "latest" names another.
+    """Whether a checkpoint must have the optimizer's file: the newest one, unless "latest" names another that is there.
 
     `prune` removes the file of all that are not the latest. An older checkpoint may be without it even where "latest"
     names it: the pointer may be damaged.
     """
-    return name == newest(folder) and pointed(folder, "latest") in (name, "")
+    others = {*checkpoint_names(folder)} - {name}
+    return name == newest(folder) and pointed(folder, "latest") not in others
 
 
 def _load_arrays(path: Path, run: bytes) -> Arrays:

@@ -12,6 +12,7 @@ from minigrad.checkpoint import load_tensors, save_tensors
 
 from tests.transformer import runs
 from transformer.data import build_tokenizers
+from transformer.training.checkpoints import load_run
 from transformer.training.log import Log
 from transformer.training.loop import TrainingError
 from transformer.training.run_folder import RunError
@@ -113,6 +114,15 @@ FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup
              "valid_metric": "bleu"}
 NAMED = ", ".join(name for name in runs.options().to_json() if name in FORBIDDEN)
 OTHER = "may not change the pairs and tokenizers that this run began with;"
+
+
+def test_a_pointer_to_nothing_hides_no_missing_state(out):
+    """Else the checkpoint would load as one of those whose state was pruned."""
+    (out / LATEST / "optimizer.safetensors").unlink()
+    (out / "latest").write_text("00000007\n")
+    with pytest.raises(RunError, match="optimizer.safetensors"):
+        load_run(out, "00000006")
+
 
 
 @pytest.mark.parametrize(("changes", "match"), [
