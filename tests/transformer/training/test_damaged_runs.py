@@ -109,20 +109,19 @@ def test_a_file_without_an_end_is_refused_at_once(name, what, out):
     assert "import" not in str(caught.value)
 
 
+def test_a_pointer_to_nothing_hides_no_missing_state(out):
+    """Else the checkpoint would load as one of those whose state was pruned."""
+    (out / LATEST / "optimizer.safetensors").unlink()
+    (out / "latest").write_text("00000007\n")
+    with pytest.raises(RunError, match=r"optimizer\.safetensors"):
+        load_run(out, "00000006")
+
+
 FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup_steps": 5, "schedule": "inverse_sqrt",
              "label_smoothing": 0.0, "clip_norm": 0.0, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
              "valid_metric": "bleu"}
 NAMED = ", ".join(name for name in runs.options().to_json() if name in FORBIDDEN)
 OTHER = "may not change the pairs and tokenizers that this run began with;"
-
-
-def test_a_pointer_to_nothing_hides_no_missing_state(out):
-    """Else the checkpoint would load as one of those whose state was pruned."""
-    (out / LATEST / "optimizer.safetensors").unlink()
-    (out / "latest").write_text("00000007\n")
-    with pytest.raises(RunError, match="optimizer.safetensors"):
-        load_run(out, "00000006")
-
 
 
 @pytest.mark.parametrize(("changes", "match"), [
