@@ -39,6 +39,7 @@ FORMULAS = """
     embedding(IDS, x)               lambda x: x[IDS]                            [W]
     one_hot(x, 5)                   lambda x: np.eye(5, dtype=int)[x]           [IDS]
     one_hot(x)                      lambda x: np.eye(4, dtype=int)[x]           [IDS]
+    one_hot(x, 3)                   lambda x: np.eye(3, dtype=int)[x]           [IDS[:0]]
     cross_entropy(x, [1, 3, 0])                 lambda x: -log_p(x)[[0, 1, 2], [1, 3, 0]].mean()        [30 * X]
     cross_entropy(x, [1, -1, 0], -1, "sum")     lambda x: -log_p(x)[[0, 2], [1, 0]].sum()               [X]
     cross_entropy(x, [1, 0, 2], 0, "none")      lambda x: -log_p(x)[[0, 1, 2], [1, 0, 2]] * [1, 0, 1]   [X]
