@@ -131,9 +131,9 @@ class Search:
             # the former is negative, its score at the greatest length is the upper bound of what it may become.
             hope = self.score(totals.max(axis=1), self.limits[texts])
             order = remaining(hope > self.to_beat[texts])
-            if order.size < len(texts):
+            if 0 < order.size < len(texts):
                 beside = _rows(beside, order)
-            if cache is not None:
+            if cache is not None and order.size > 0:
                 cache.select(order, parents[order])
             texts, totals, ids = texts[order], totals[order], ids[order]
             yield tokens
