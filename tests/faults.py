@@ -8,6 +8,7 @@ has a moment, that repeats as well as the machine's clock allows. Needs Linux.
 """
 
 import argparse
+import gc
 import json
 import multiprocessing
 import os
@@ -105,6 +106,7 @@ def prepare(folder):
     log.cut_after(0)
     log.add(**dict.fromkeys(COLUMNS, 1))
     log.draw("exact_match")
+    gc.collect()  # of the figure: where a fork frees it, weak references have callbacks, in which Python drops a signal
     start, out = time.monotonic(), folder / "run"
     if problem := Command(line(out), folder).problem(0):
         raise RuntimeError(f"a training fails undisturbed: {problem}")
