@@ -61,16 +61,45 @@ def test_updates_on_another_device_than_the_current_one(stand_in, tmp_path, same
 # ------------------------------------------------------------------ decoding
 
 
-def decoded(device):
+def decoded(device, **controls):
     """What a model on the device makes of a batch with padding, greedily and in a beam."""
     model = prefer(peaked_model(4, norm="post", positions="learned"), eos=1.0).to(device)
-    rows = beam_search(model, random_sources(4), 4, 3, alpha=0.9)
-    return [*greedy(model, random_sources(4)), *(hypothesis for row in rows for hypothesis in row)]
+    rows = beam_search(model, random_sources(4), 4, 3, alpha=0.9, **controls)
+    return [*greedy(model, random_sources(4), **controls), *(hypothesis for row in rows for hypothesis in row)]
+
+
+def same(found, expected):
+    assert [(h.ids, pytest.approx(h.score, abs=1e-9)) for h in expected] == [(h.ids, h.score) for h in found]
 
 
 @ELSEWHERE
 def test_the_same_translations(device):
     expected = decoded("cpu")
     assert len({len(h.ids) for h in expected}) > 1, "of unequal lengths"
-    assert [(h.ids, pytest.approx(h.score, abs=1e-9)) for h in expected] == [
-        (h.ids, h.score) for h in decoded(device)]
+    same(decoded(device), expected)
+
+
+class RunAgain:
+    """In the place of a `Recorder`: what would be recorded is run at each launch."""
+
+    def __init__(self):
+        self.owners, self.shapes = set(), set()
+
+    def record(self, function, arrays):
+        def launch(*arrays):
+            self.shapes.add(arrays[0].shape)
+            found, function.func.__self__.cache.entries = function(*arrays), None
+            return found
+
+        return launch
+
+
+@pytest.mark.parametrize("controls", [{}, {"min_length": 33}, {"repetition_penalty": 1.4, "no_repeat_ngram_size": 3},
+                                      {"prefix": [4, 5]}])
+def test_what_a_step_of_decoding_would_be_as_a_graph(controls, stand_in, monkeypatch):
+    """It reads whole buffers, which grow at 32 tokens, and texts leave the batch late."""
+    recorder = RunAgain()
+    monkeypatch.setattr("transformer.decode.recorded_steps.on_a_card", lambda model: model.device != "cpu")
+    monkeypatch.setattr("transformer.decode.recorded_steps.recorder", lambda *place: recorder)
+    same(decoded("cuda", **controls), decoded("cpu", **controls))
+    assert len(recorder.shapes) > 3

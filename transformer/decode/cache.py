@@ -25,7 +25,7 @@ from minigrad.functional.attention import join_heads
 from minigrad.functional.embedding import integer_ids
 from minigrad.tensor import as_tensor
 
-FIRST_ROOM = 32  # entries that a buffer has room for at first
+FIRST_ROOM = 32  # tokens of each hypothesis for which a buffer gets room, at least
 
 
 class Cache:
@@ -65,16 +65,20 @@ class Cache:
         seen: the entries that each hypothesis sees, (B, K, entries); None: all.
         visible: `seen` on the model's device, for all heads, (B, 1, K, entries).
         columns: `places` on the model's device: the columns to take of a mask over the tokens of a text.
+        entries: in a step of `RecordedSteps` those of the new tokens, (K,), on the model's device; else None. Such a
+            step reads all that the buffers have room for, and `past` is an array (1,).
     """
 
     def __init__(self) -> None:
-        self.length = self.past = self.texts = 0
+        self.length = self.texts = 0
+        self.past: Any = 0
         self.hypotheses = 1
         self.layers = defaultdict[int, LayerCache](lambda: LayerCache(Kept(self, True), Kept(self, False)))
         self.places = np.zeros(0, np.int64)
         self.seen: NDArray[np.bool_] | None = None
         self.visible: Any = None
         self.columns: Any = None
+        self.entries: Any = None
 
     def __getitem__(self, number: int) -> LayerCache:
         return self.layers[number]
@@ -97,13 +101,17 @@ class Cache:
         if self.layers and not self.holds():
             raise ValueError("Cache: a layer did not keep the keys of all tokens that were read; its attention must "
                              "call cache.attend, or the model do without a cache")
+        self.places, self.seen = self.following(new)
         self.past, self.length = self.length, length
-        self.places = np.concatenate([self.places, np.arange(self.past, length).repeat(self.hypotheses)])
         if self.seen is not None:
-            itself = np.eye(self.hypotheses, dtype=bool)[None].repeat(self.texts, axis=0)
-            self.seen = np.concatenate([self.seen, itself], axis=2)
             self.visible, self.columns = (asarray_on(device_of(ids), x) for x in (self.seen[:, None], self.places))
         return self.past
+
+    def following(self, new: int) -> tuple[Any, Any]:
+        """`places` and `seen` with this number of tokens more."""
+        places = np.concatenate([self.places, np.arange(self.length, self.length + new).repeat(self.hypotheses)])
+        itself = np.eye(self.hypotheses, dtype=bool)[None].repeat(self.texts, axis=0)
+        return places, None if self.seen is None else np.concatenate([self.seen, itself], axis=2)
 
     def holds(self, memory: bool = False) -> bool:
         """Whether each layer has all tokens that were read, and the memory, if there is one.
@@ -123,7 +131,7 @@ class Cache:
 
     def mask(self, mask: Any) -> Any:
         """The mask of self-attention, broadcastable to (B · K, H, T, length), as one for (B, H, K · T, entries)."""
-        if self.seen is None:
+        if self.seen is None and self.entries is None:
             return mask
         if mask is None:
             return self.visible
@@ -193,21 +201,29 @@ class Kept:
             with on_device_of(queries):
                 self._append([self.cache.together(x) for x in make()])
         mask = self.cache.mask(mask) if self.grows else mask
-        keys, values = (as_tensor(buffer[:, :, :self.used]) for buffer in self.buffers)
+        end = self.used if self.cache.entries is None else None
+        keys, values = (as_tensor(buffer[:, :, :end]) for buffer in self.buffers)
         heads = F.scaled_dot_product_attention(as_tensor(self.cache.together(queries)), keys, values, mask, **options)
         return as_tensor(join_heads(heads.data).reshape((len(queries), queries.shape[2], -1)))
 
     def _append(self, made: list[Any]) -> None:
-        start, self.used = self.used, self.used + made[0].shape[2]
-        if self.grows and self.used != len(self.cache.places):
-            raise ValueError(f"Cache: an attention has keys of {self.used} tokens, and the model has read "
-                             f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
-        self.buffers = self.buffers or [x[:, :, :0] for x in made]
-        if self.buffers[0].shape[2] < self.used:
-            more = max(self.used, FIRST_ROOM) if self.grows else self.used  # a memory needs no free room
-            self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, more), (0, 0))) for x in self.buffers]
+        new: Any = self.cache.entries
+        if new is None:
+            new, self.used = slice(self.used, self.used + made[0].shape[2]), self.used + made[0].shape[2]
+            if self.grows and self.used != len(self.cache.places):
+                raise ValueError(f"Cache: an attention has keys of {self.used} tokens, and the model has read "
+                                 f"{len(self.cache.places)}; each attention of a layer is called once at each reading")
+            self.buffers = self.buffers or [x[:, :, :0] for x in made]
+            self.make_room(self.used)
         for buffer, x in zip(self.buffers, made, strict=True):
-            buffer[:, :, start:self.used] = x
+            buffer[:, :, new] = x
+
+    def make_room(self, entries: int) -> int:
+        """Let the buffers have room for so many entries; returns for how many they have."""
+        if self.buffers[0].shape[2] < entries:
+            more = max(entries, FIRST_ROOM * self.cache.hypotheses) if self.grows else entries  # a memory needs no more
+            self.buffers = [xp(x).pad(x, ((0, 0), (0, 0), (0, more), (0, 0))) for x in self.buffers]
+        return int(self.buffers[0].shape[2])
 
     def select(self, texts: NDArray[np.int64]) -> None:
         """Make these texts the batch: in place, by the rows that move, unless there are more of them."""

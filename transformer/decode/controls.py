@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from minigrad import functional as F
 from minigrad.arguments import number, whole_number
-from minigrad.device import asarray_on, device_of, xp
+from minigrad.device import xp
 
 Ids = NDArray[np.int64]  # token ids or row numbers, on the host
 # By option, what checks it, and its range.
@@ -82,43 +82,66 @@ class Controls:
         for token in self.never:
             whole_number(token, "a token of never", "decoding", 0)
 
-    def log_probabilities(self, logits: Any, texts: Ids, added: int, forced: Ids | None = None) -> Any:
+    def rules(self, texts: Ids, added: int, classes: int, forced: Ids | None = None) -> tuple[Any, Any]:
+        """What `log_probabilities` needs to know of each text.
+
+        Args:
+            texts: the tokens so far, (rows, length), on the host.
+            added: how many of these are not of a prompt.
+            classes: V.
+            forced: the token that must follow, (rows,); −1: any may. It comes before all other options. None: any.
+
+        Returns:
+            Host arrays of booleans (rows, V), or None: which tokens a text has said, and which may not follow.
+
+        Raises:
+            IndexError: `end_id` outside the vocabulary.
+        """
+        if self.end_id is not None and self.end_id >= classes:
+            raise IndexError(f"decoding: the token {self.end_id} that ends a text is outside the vocabulary of "
+                             f"{classes}")
+        shape, said, banned = (len(texts), classes), None, None
+        if self.repetition_penalty != 1:
+            said = np.zeros(shape, bool)
+            np.put_along_axis(said, texts, True, axis=1)
+            said[:, list(self.never)] = False  # such as begin-of-sentence, which stands in every text
+        if added < self.min_length or self.no_repeat_ngram_size or forced is not None:
+            banned = np.zeros(shape, bool)
+            if self.end_id is not None:
+                banned[:, self.end_id] = added < self.min_length
+            if 0 < self.no_repeat_ngram_size <= texts.shape[1]:
+                ngrams = np.lib.stride_tricks.sliding_window_view(texts, self.no_repeat_ngram_size, axis=1)
+                last = texts[:, None, texts.shape[1] - self.no_repeat_ngram_size + 1:]
+                row, place = (ngrams[:, :, :-1] == last).all(axis=2).nonzero()
+                banned[row, ngrams[row, place, -1]] = True
+            if forced is not None:
+                must = forced >= 0
+                banned[must] = np.arange(classes) != forced[must, None]
+        return said, banned
+
+    def log_probabilities(self, logits: Any, said: Any = None, banned: Any = None) -> Any:
         """The log-probabilities of the next token of each text, −inf for what may not follow.
 
         Probabilities are those of the logits, after the penalty: what may not follow keeps its share.
 
         Args:
             logits: a raw array (rows, V).
-            texts: the tokens so far, (rows, length), on the host.
-            added: how many of these are not of a prompt.
-            forced: the token that must follow, (rows,); −1: any may. It comes before all other options. None: any.
+            said, banned: the `rules`, on its device.
 
         Returns:
             A new raw array (rows, V).
 
         Raises:
-            IndexError: `end_id`, or one of `never`, outside the vocabulary.
+            IndexError: one of `never` outside the vocabulary.
         """
-        if self.end_id is not None and self.end_id >= logits.shape[1]:
-            raise IndexError(f"decoding: the token {self.end_id} that ends a text is outside the vocabulary of "
-                             f"{logits.shape[1]}")
-        out = F.log_softmax(logits if self.repetition_penalty == 1 else self._penalised(logits, texts))
+        if said is not None:
+            penalty, where = float(self.repetition_penalty), xp(logits).where
+            logits = where(said, where(logits > 0, logits / penalty, logits * penalty), logits)
+        out = F.log_softmax(logits)
         for token in self.never:
             out[:, token] = -math.inf
-        if added >= self.min_length and not self.no_repeat_ngram_size and forced is None:
-            return out
-        banned = np.zeros(logits.shape, bool)
-        if self.end_id is not None:
-            banned[:, self.end_id] = added < self.min_length
-        if 0 < self.no_repeat_ngram_size <= texts.shape[1]:
-            ngrams = np.lib.stride_tricks.sliding_window_view(texts, self.no_repeat_ngram_size, axis=1)
-            last = texts[:, None, texts.shape[1] - self.no_repeat_ngram_size + 1:]
-            row, place = (ngrams[:, :, :-1] == last).all(axis=2).nonzero()
-            banned[row, ngrams[row, place, -1]] = True
-        if forced is not None:
-            must = forced >= 0
-            banned[must] = np.arange(banned.shape[1]) != forced[must, None]
-        out[asarray_on(device_of(out), banned)] = -math.inf
+        if banned is not None:
+            out[banned] = -math.inf
         return out
 
     def draw(self, log_probabilities: Any, uniform: Any) -> Any:
@@ -145,11 +168,3 @@ class Controls:
         # The first token whose cumulative probability exceeds the threshold: it is never one of probability 0.
         place = (cumulative > uniform[:, None] * cumulative[:, -1:]).argmax(axis=-1)
         return place if order is None else namespace.take_along_axis(order, place[:, None], axis=-1)[:, 0]
-
-    def _penalised(self, logits: Any, texts: Ids) -> Any:
-        said = np.zeros(logits.shape, bool)
-        np.put_along_axis(said, texts, True, axis=1)
-        said[:, list(self.never)] = False  # such as begin-of-sentence, which stands in every text
-        penalty, where = float(self.repetition_penalty), xp(logits).where
-        penalised = where(logits > 0, logits / penalty, logits * penalty)
-        return where(asarray_on(device_of(logits), said), penalised, logits)

@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 import minigrad
 from minigrad import Tensor, nn, parallel
 from minigrad.arguments import number, whole_number
-from minigrad.device import asarray_on, device_of, on_device_of, to_numpy, xp
+from minigrad.device import device_of, on_device_of, to_numpy, xp
 
 from transformer.decode.cache import Cache
 from transformer.decode.controls import Controls, Ids
+from transformer.decode.recorded_steps import RecordedSteps, sent
 from transformer.finite import first_not_finite, overflow, unwarned
 
 T = TypeVar("T")
@@ -114,9 +115,19 @@ class Search:
         texts, ids, beside = np.arange(len(self.ids)), self.ids[:, None], self.beside
         totals = np.zeros((len(texts), 1))
         cache: Cache | None = Cache()
+        recorded: RecordedSteps | None = None
         while texts.size:
-            logits, cache = self._logits(ids, beside, cache)
-            candidates, gained = self._candidates(logits, ids, texts)
+            rules = partial(self._rules, ids, texts)
+            found = recorded(ids, beside, rules) if recorded else None
+            if found is None:
+                logits, cache = self._logits(ids, beside, cache)
+                device, classes = device_of(logits), logits.shape[1]
+                found = self.choose(logits, *sent(rules(classes), device))
+                if cache and not recorded and RecordedSteps.serve(self.model):
+                    recorded = RecordedSteps(self.model, cache, classes, self.choose)
+            # Of each hypothesis the tokens that may follow, and their log-probabilities: (B, K, choices).
+            candidates, gained = to_numpy(found).reshape(2, -1, *ids.shape[:2]).transpose(0, 2, 3, 1)
+            candidates = candidates.astype(np.int64)
             totals = totals[:, :, None] + gained  # (B, K, choices)
             self._require_candidates(texts, totals)
             # Stable: equally probable candidates stay in the order of parent and token.
@@ -131,6 +142,8 @@ class Search:
             # the former is negative, its score at the greatest length is the upper bound of what it may become.
             hope = self.score(totals.max(axis=1), self.limits[texts])
             order = remaining(hope > self.to_beat[texts])
+            if recorded and 2 * order.size > len(texts):  # each number of texts has a graph: half of them leave at once
+                order = np.arange(len(texts))
             if 0 < order.size < len(texts):
                 beside = _rows(beside, order)
             if cache is not None and order.size > 0:
@@ -160,21 +173,34 @@ class Search:
                 raise
         return self.forward(ids, **_rows(beside, np.arange(batch).repeat(hypotheses))).data[:, -1], None
 
-    def _candidates(self, logits: Any, ids: Ids, texts: Ids) -> Any:
-        """The candidates for the next token of each hypothesis and their log-probabilities, on the host, (B, K, ·)."""
+    def _rules(self, ids: Ids, texts: Ids, classes: int) -> tuple[Any, ...]:
+        """What `choose` needs beside logits of `classes` tokens: host arrays, a row for each hypothesis, or None."""
         *shape, length = ids.shape
         added = length - self.ids.shape[1]
         forced = self.prefix[added, texts].repeat(shape[1]) if added < len(self.prefix) else None
-        scores = self.controls.log_probabilities(logits, ids.reshape(-1, length), added, forced)
-        places, found = xp(scores).arange(len(scores)), []
-        for _ in range(min(self.size, scores.shape[1])):  # one argmax for each is faster than a partition
-            tokens = (scores.argmax(axis=-1) if self.uniform is None else
-                      self.controls.draw(scores, asarray_on(device_of(scores), self.uniform[texts, added])))
-            found += [tokens, scores[places, tokens]]
-            scores[places, tokens] = -math.inf
-        # One array, so that a step synchronises once: float64, which holds every id exactly.
-        tokens, gained = to_numpy(xp(scores).stack(found)).reshape(-1, 2, *shape).transpose(1, 2, 3, 0)
-        return tokens.astype(np.int64), gained
+        return (*self.controls.rules(ids.reshape(-1, length), added, classes, forced),
+                None if self.uniform is None else self.uniform[texts, added])
+
+    def choose(self, logits: Any, said: Any, banned: Any, uniform: Any) -> Any:
+        """The best next tokens of each hypothesis, or one that is drawn, and below them their log-probabilities.
+
+        Args:
+            logits: a raw array (rows, V).
+            said, banned: see `Controls.rules`.
+            uniform: numbers in [0, 1), (rows,), or None.
+
+        Returns:
+            One array, so that a step synchronises once: float64, which holds every id exactly, (2 · choices, rows).
+        """
+        scores = self.controls.log_probabilities(logits, said, banned)
+        choices, namespace = min(self.size, scores.shape[1]), xp(scores)
+        places, found = namespace.arange(len(scores)), namespace.empty((2 * choices, len(scores)))
+        for choice in range(choices):  # one argmax for each is faster than a partition
+            tokens = scores.argmax(axis=-1) if uniform is None else self.controls.draw(scores, uniform)
+            found[choice], found[choices + choice] = tokens, scores[places, tokens]
+            if choice < choices - 1:
+                scores[places, tokens] = -math.inf
+        return found
 
     def _require_candidates(self, texts: Ids, totals: Floats) -> None:
         """Refuse NaN, and that no token may follow in a text without a result.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minigrad import Tensor, nn
+from minigrad.device import is_array
 from minigrad.nn import init
 
 
@@ -37,8 +40,11 @@ class Positions(nn.Module):
 
     table: Tensor  # (max_length, d_model)
 
-    def forward(self, length: int, offset: int = 0) -> Tensor:
-        """The rows for tokens offset … offset + length: (length, d_model)."""
+    def forward(self, length: int, offset: Any = 0) -> Tensor:
+        """The rows for tokens offset … offset + length: (length, d_model); of one token alone `offset` may be an array.
+        """
+        if is_array(offset):  # (1,), on the device
+            return self.table[offset]
         if offset + length > self.table.shape[0]:
             raise ValueError(f"a sequence of {offset + length} tokens is longer than the model's "
                              f"{self.table.shape[0]} positions (max_length)")

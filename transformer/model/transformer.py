@@ -32,7 +32,7 @@ class TokenEmbedding(nn.Module):
             SinusoidalPositions(config.max_length, config.d_model, config.sinusoid_layout, config.first_position))
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, ids: Any, past: int = 0) -> Tensor:
+    def forward(self, ids: Any, past: Any = 0) -> Tensor:
         """ids (B, T), after `past` others → (B, T, D)."""
         return self.dropout(self.table(ids) * self.scale + self.positions(ids.shape[1], past))
 

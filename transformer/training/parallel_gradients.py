@@ -17,6 +17,7 @@ import numpy as np
 from minigrad import parallel, random
 from minigrad.arguments import whole_number
 from minigrad.device import on_device, to_device
+from minigrad.kernels.cuda.graph import on_a_card
 from minigrad.tensor.gradients import arrive, backward
 
 from transformer.data.batches import trimmed
@@ -135,7 +136,7 @@ class ParallelGradients:
                 return loss.data.astype(np.float64)
 
         if self.shards == 1:
-            if not RecordedGradients.serve(self.model):
+            if not on_a_card(self.model):
                 return loss_of(shards[0])
             self._recorded = self._recorded or RecordedGradients(self.model)
             return self._recorded(shards[0], label_smoothing, denominator)

@@ -8,8 +8,6 @@ import numpy as np
 
 from minigrad.device import on_device_of, xp
 from minigrad.engine.node import wrap
-from minigrad.engine.primitive import bodies
-from minigrad.engine.watch import NOTHING, around
 from minigrad.kernels.cuda.graph import Recorded
 from minigrad.tensor.gradients import arrive, backward
 
@@ -31,13 +29,6 @@ class RecordedGradients:
         self.total: Any = None  # the loss, and the gradients of all parameters
         self.places: list[Any] = []
         self.recorded: Recorded
-
-    @staticmethod
-    def serve(model: Transformer) -> bool:
-        """Whether they do now: the model is on a card, runs as it does by default, and nobody is told of its steps."""
-        parameters: list[Any] = list(model.parameters())
-        return (type(parameters[0].data).__module__ == "cupy" and around.get() == NOTHING and bodies.get()
-                and not any(x._hooks for x in [*parameters, *model.modules()]))
 
     def __call__(self, shard: Any, label_smoothing: float, denominator: float) -> Any:
         """As `ParallelGradients.accumulate`, of one shard, whose ids are on the GPU."""

@@ -67,8 +67,13 @@ def multiplies(x, y):
     return [x @ y]
 
 
+def sends(x, y):
+    return [x + asarray_on("cuda", np.arange(len(y), dtype="f"))]
+
+
 @pytest.mark.gpu
-@pytest.mark.parametrize(("function", "is_recorded"), [(smooth, True), (waits, False), (multiplies, False)])
+@pytest.mark.parametrize(("function", "is_recorded"), [(smooth, True), (waits, False), (multiplies, False),
+                                                        (sends, False)])
 def test_a_recorded_function_gives_what_it_gives_when_it_is_run(function, is_recorded):
     """With arguments of two shapes in turn; masks go on where the last ones ended."""
     numbers = np.random.default_rng(5)
@@ -83,7 +88,7 @@ def test_a_recorded_function_gives_what_it_gives_when_it_is_run(function, is_rec
         for expected, out in zip(plain, recorded, strict=True):
             np.testing.assert_array_equal(out, expected)
     assert [graph is not function for graph in run.graphs.values()] == [is_recorded] * 2
-    assert pool_use("cuda")[1] >= run.pool.total_bytes() >= is_recorded
+    assert pool_use("cuda")[1] >= run.recorder.pool.total_bytes() >= is_recorded
 
 
 @pytest.mark.gpu
