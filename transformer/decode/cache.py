@@ -101,8 +101,7 @@ class Cache:
         if self.layers and not self.holds():
             raise ValueError("Cache: a layer did not keep the keys of all tokens that were read; its attention must "
                              "call cache.attend, or the model do without a cache")
-        self.places, self.seen = self.following(new)
-        self.past, self.length = self.length, length
+        self.advance(length, *self.following(new))
         if self.seen is not None:
             self.visible, self.columns = (asarray_on(device_of(ids), x) for x in (self.seen[:, None], self.places))
         return self.past
@@ -112,6 +111,10 @@ class Cache:
         places = np.concatenate([self.places, np.arange(self.length, self.length + new).repeat(self.hypotheses)])
         itself = np.eye(self.hypotheses, dtype=bool)[None].repeat(self.texts, axis=0)
         return places, None if self.seen is None else np.concatenate([self.seen, itself], axis=2)
+
+    def advance(self, length: int, places: Any, seen: Any) -> None:
+        """Let so many tokens be read, and the entries be those."""
+        self.past, self.length, self.places, self.seen = self.length, length, places, seen
 
     def holds(self, memory: bool = False) -> bool:
         """Whether each layer has all tokens that were read, and the memory, if there is one.
@@ -181,8 +184,8 @@ class Kept:
         self.buffers: list[Any] = []  # keys and values
 
     @property
-    def past(self) -> int:
-        """The number of tokens before those that are being read."""
+    def past(self) -> Any:
+        """The number of tokens before those that are being read, see `Cache`."""
         return self.cache.past
 
     def attend(self, queries: Any, make: Callable[[], Sequence[Any]], mask: Any, **options: Any) -> Tensor:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from minigrad import functional as F
 from minigrad.arguments import number, whole_number
-from minigrad.device import xp
+from minigrad.device import asarray_on, device_of, xp
 
 Ids = NDArray[np.int64]  # token ids or row numbers, on the host
 # By option, what checks it, and its range.
@@ -126,7 +126,7 @@ class Controls:
 
         Args:
             logits: a raw array (rows, V).
-            said, banned: the `rules`, on its device.
+            said, banned: the `rules`, on the host or on its device.
 
         Returns:
             A new raw array (rows, V).
@@ -134,14 +134,15 @@ class Controls:
         Raises:
             IndexError: one of `never` outside the vocabulary.
         """
+        device = device_of(logits)
         if said is not None:
-            penalty, where = float(self.repetition_penalty), xp(logits).where
+            said, penalty, where = asarray_on(device, said), float(self.repetition_penalty), xp(logits).where
             logits = where(said, where(logits > 0, logits / penalty, logits * penalty), logits)
         out = F.log_softmax(logits)
         for token in self.never:
             out[:, token] = -math.inf
         if banned is not None:
-            out[banned] = -math.inf
+            out[asarray_on(device, banned)] = -math.inf
         return out
 
     def draw(self, log_probabilities: Any, uniform: Any) -> Any:

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 import minigrad
 from minigrad import Tensor, nn, parallel
 from minigrad.arguments import number, whole_number
-from minigrad.device import device_of, on_device_of, to_numpy, xp
+from minigrad.device import asarray_on, device_of, on_device_of, to_numpy, xp
 
 from transformer.decode.cache import Cache
 from transformer.decode.controls import Controls, Ids
-from transformer.decode.recorded_steps import RecordedSteps, sent
+from transformer.decode.recorded_steps import RecordedSteps
 from transformer.finite import first_not_finite, overflow, unwarned
 
 T = TypeVar("T")
@@ -53,7 +53,8 @@ class Search:
     """Extends each text of a batch: ``for tokens in search`` goes step by step, and `found` then has the results.
 
     Hypotheses are kept on the host. With the model on a GPU, each step synchronises once, to read back the chosen
-    tokens. It uploads the ids; in beam search what each hypothesis may see, and in sampling the random numbers.
+    tokens. It uploads the ids; in beam search what each hypothesis may see, and in sampling the random numbers. Where
+    `RecordedSteps` serve, a step after the first is one launch.
 
     Attributes:
         model: in any mode; a step runs in evaluation mode, see `decoding`.
@@ -113,7 +114,7 @@ class Search:
         a text has fewer than K open ones. At the first step K is 1.
         """
         texts, ids, beside = np.arange(len(self.ids)), self.ids[:, None], self.beside
-        totals = np.zeros((len(texts), 1))
+        totals: Floats = np.zeros((len(texts), 1))
         cache: Cache | None = Cache()
         recorded: RecordedSteps | None = None
         while texts.size:
@@ -121,14 +122,15 @@ class Search:
             found = recorded(ids, beside, rules) if recorded else None
             if found is None:
                 logits, cache = self._logits(ids, beside, cache)
-                device, classes = device_of(logits), logits.shape[1]
-                found = self.choose(logits, *sent(rules(classes), device))
-                if cache and not recorded and RecordedSteps.serve(self.model):
-                    recorded = RecordedSteps(self.model, cache, classes, self.choose)
+                classes = logits.shape[1]
+                found = self.choose(logits, *rules(classes))
+                first = ids.shape[2] == self.ids.shape[1]  # what cannot be recorded once is run at all later steps
+                recorded = (RecordedSteps(self.model, cache, classes, self.choose)
+                            if first and cache and RecordedSteps.serve(self.model, self.forward) else None)
             # Of each hypothesis the tokens that may follow, and their log-probabilities: (B, K, choices).
             candidates, gained = to_numpy(found).reshape(2, -1, *ids.shape[:2]).transpose(0, 2, 3, 1)
             candidates = candidates.astype(np.int64)
-            totals = totals[:, :, None] + gained  # (B, K, choices)
+            totals = np.where(totals[:, :, None] == -math.inf, -math.inf, totals[:, :, None] + gained)
             self._require_candidates(texts, totals)
             # Stable: equally probable candidates stay in the order of parent and token.
             best = np.argsort(-totals.reshape(len(texts), -1), kind="stable")[:, :self.size]
@@ -142,7 +144,7 @@ class Search:
             # the former is negative, its score at the greatest length is the upper bound of what it may become.
             hope = self.score(totals.max(axis=1), self.limits[texts])
             order = remaining(hope > self.to_beat[texts])
-            if recorded and 2 * order.size > len(texts):  # each number of texts has a graph: half of them leave at once
+            if recorded and 2 * order.size > len(texts):  # a graph serves one number of texts: half leave at once
                 order = np.arange(len(texts))
             if 0 < order.size < len(texts):
                 beside = _rows(beside, order)
@@ -187,7 +189,7 @@ class Search:
         Args:
             logits: a raw array (rows, V).
             said, banned: see `Controls.rules`.
-            uniform: numbers in [0, 1), (rows,), or None.
+            uniform: numbers in [0, 1), (rows,), or None. All three are on the host or with the logits.
 
         Returns:
             One array, so that a step synchronises once: float64, which holds every id exactly, (2 · choices, rows).
@@ -196,7 +198,8 @@ class Search:
         choices, namespace = min(self.size, scores.shape[1]), xp(scores)
         places, found = namespace.arange(len(scores)), namespace.empty((2 * choices, len(scores)))
         for choice in range(choices):  # one argmax for each is faster than a partition
-            tokens = scores.argmax(axis=-1) if uniform is None else self.controls.draw(scores, uniform)
+            tokens = (scores.argmax(axis=-1) if uniform is None else
+                      self.controls.draw(scores, asarray_on(device_of(scores), uniform)))
             found[choice], found[choices + choice] = tokens, scores[places, tokens]
             if choice < choices - 1:
                 scores[places, tokens] = -math.inf

@@ -15,14 +15,15 @@ from minigrad.engine.primitive import bodies
 from minigrad.engine.watch import NOTHING, around
 
 Arrays = Sequence[Any]  # raw ones on the GPU; None may stand in place of an argument
+LOCK = threading.Lock()  # one thread records at a time
 MOST = 1000  # graphs: one of a step of training takes about a megabyte
 
 
 def on_a_card(model: Any) -> bool:
     """Whether what a module computes may be recorded: its parameters are on a card, and nobody is told of its steps."""
-    parameters = list(model.parameters())
-    return (bool(parameters) and type(parameters[0].data).__module__ == "cupy" and around.get() == NOTHING
-            and bodies.get() and not any(x._hooks for x in [*parameters, *model.modules()]))
+    first = next(model.parameters(), None)
+    return (first is not None and type(first.data).__module__ == "cupy" and around.get() == NOTHING and bodies.get()
+            and not any(x._hooks for x in [*model.parameters(), *model.modules()]))
 
 
 class Recorder:
@@ -80,7 +81,7 @@ class Recorder:
         if not self.pool.total_bytes():  # what ran before there were graphs is over
             self.cupy.get_default_memory_pool().free_all_blocks()
         self.short.clear()
-        with (random.recorded(device), self.stream, self.cupy.cuda.using_allocator(self.pool.malloc),
+        with (LOCK, random.recorded(device), self.stream, self.cupy.cuda.using_allocator(self.pool.malloc),
               self.host_unread()):
             try:
                 self.stream.begin_capture()
@@ -91,7 +92,8 @@ class Recorder:
                 with contextlib.suppress(Exception):
                     graph = self.stream.end_capture()
                 calls = random.get_state()["call"] - before["call"]
-                random.set_state(before)
+                if calls:
+                    random.set_state(before)
         if self.short:
             for owner in self.owners:
                 owner.graphs.clear()
