@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import DEVICES
 from tests.transformer import runs
 from tests.transformer.decoding_models import peaked_model, prefer, random_sources
+from transformer import FeedForward, Transformer
 from transformer.decode import beam_search, greedy
 
 ELSEWHERE = pytest.mark.parametrize("device", DEVICES[1:], indirect=True)
@@ -80,10 +81,10 @@ def test_the_same_translations(device):
 
 
 class RunAgain:
-    """In the place of a `Recorder`: what would be recorded is run at each launch."""
+    """In the place of a `Recorder`: what would be recorded is run at each launch; the first `most` times."""
 
-    def __init__(self):
-        self.owners, self.shapes = set(), set()
+    def __init__(self, most):
+        self.owners, self.shapes, self.most = set(), set(), most
 
     def record(self, function, arrays):
         def launch(*arrays):
@@ -91,15 +92,43 @@ class RunAgain:
             found, function.func.__self__.cache.entries = function(*arrays), None
             return found
 
-        return launch
+        self.most -= 1
+        return launch if self.most >= 0 else None
 
 
-@pytest.mark.parametrize("controls", [{}, {"min_length": 33}, {"repetition_penalty": 1.4, "no_repeat_ngram_size": 3},
-                                      {"prefix": [4, 5]}])
-def test_what_a_step_of_decoding_would_be_as_a_graph(controls, stand_in, monkeypatch):
-    """It reads whole buffers, which grow at 32 tokens, and texts leave the batch late."""
-    recorder = RunAgain()
+@pytest.fixture
+def recorder(request, stand_in, monkeypatch):
+    """The stand-in is a card, on which this takes the place of the recorder."""
+    recorder = RunAgain(request.param)
     monkeypatch.setattr("transformer.decode.recorded_steps.on_a_card", lambda model: model.device != "cpu")
     monkeypatch.setattr("transformer.decode.recorded_steps.recorder", lambda *place: recorder)
+    return recorder
+
+
+@pytest.mark.parametrize(("recorder", "shapes"), [(99, 4), (1, 1)], indirect=["recorder"])
+@pytest.mark.parametrize("controls", [{}, {"min_length": 33}, {"repetition_penalty": 1.4, "no_repeat_ngram_size": 3},
+                                      {"prefix": [4, 5]}])
+def test_what_a_step_of_decoding_would_be_as_a_graph(controls, recorder, shapes):
+    """It reads whole buffers, which grow at 32 tokens, and texts leave the batch late; without a graph it is run."""
     same(decoded("cuda", **controls), decoded("cpu", **controls))
-    assert len(recorder.shapes) > 3
+    assert len(recorder.shapes) >= shapes
+
+
+class Subclass(Transformer):
+    pass
+
+
+@pytest.mark.parametrize("change", [
+    None,
+    lambda model: setattr(model, "__class__", Subclass),
+    lambda model: setattr(model, "decode", model.decode),
+    lambda model: setattr(model.decoder.layers[0], "forward", model.decoder.layers[0].forward),
+    lambda model: setattr(model.decoder.layers[0], "feed_forward", type("Own", (FeedForward,), {})(d_model=16, d_ff=4)),
+], ids=["as defined", "a subclass", "another decode", "another forward", "a part of one's own"])
+@pytest.mark.parametrize("recorder", [99], indirect=True)
+def test_a_step_is_recorded_where_nothing_else_may_happen_in_it(change, recorder):
+    model = peaked_model(4)
+    if change:
+        change(model)
+    greedy(model.to("cuda", np.float64), random_sources(4))
+    assert bool(recorder.shapes) == (change is None)
