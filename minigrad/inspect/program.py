@@ -31,8 +31,6 @@ from minigrad.tensor.gradients import arrived, backward
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@", "power": "**", "greater": ">",
            "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-METHODS = ("argmax", "argmin", "argsort", "astype", "copy", "cumsum", "flatten", "max", "mean", "min", "prod", "ravel",
-           "repeat", "reshape", "squeeze", "std", "sum", "swapaxes", "take", "transpose", "var")
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -47,11 +45,10 @@ class Traced(np.ndarray[Any, Any]):
         text = f"{'np' if hasattr(np, ufunc.__name__) else 'special'}.{name}({write.shown(*args, **options)})"
         if name in SYMBOLS and not options:
             text = f" {SYMBOLS[name]} ".join(map(write.one, args))
-        if method == "at":
-            return write.run(text, run, args[0])
+        changed = args[0] if method == "at" else None
         if out and out[0].ndim:  # x -= y; a number is no array in the program: there x = x - y
-            return write.run(f"{write.one(out[0])}[...] = {text}", run, out[0])
-        return write.run(text, run)
+            changed, text = out[0], f"{write.one(out[0])}[...] = {text}"
+        return write.run(text, run, changed)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         text = f"np.{function.__name__}({self.writer.shown(*args, **options)})"
@@ -81,8 +78,9 @@ class Traced(np.ndarray[Any, Any]):
         return self.writer.run(text, partial(getattr(np.ndarray, name), self, *args, **given))
 
 
-for _name in METHODS:
-    setattr(Traced, _name, partialmethod(Traced._method, _name))
+for _name, _own in vars(np.ndarray).items():
+    if callable(_own) and not _name.startswith("_"):
+        setattr(Traced, _name, partialmethod(Traced._method, _name))
 
 
 class Line(NamedTuple):
@@ -149,9 +147,9 @@ class Writer(FrameWatcher):
 
     def run(self, text: str, call: partial[Any], changed: Any = None) -> Any:
         """Write a line for a call of NumPy; return its result, or the array that it has `changed` in place, traced."""
-        bare: Any = tree_map(lambda one: one.view(np.ndarray) if isinstance(one, Traced) else one,
+        bare: Any = tree_map(lambda one: np.asarray(one) if isinstance(one, Traced) else one,
                              (call.args, call.keywords))
-        made, frame = call.func(*bare[0], **bare[1]), self.running.frames[-1]
+        made, frame = call.func(*bare[0], **bare[1]), self.running.frame
         if changed is not None:
             self.writes(changed, (), call.args)
         else:
