@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +74,7 @@ class FrameWatcher(Watcher):
 
     def __init__(self, model: Any = None) -> None:
         self.names: dict[int, str] = {}
-        self.recorded: weakref.WeakKeyDictionary[Node, Frame] = weakref.WeakKeyDictionary()
+        self.recorded = weakref.WeakKeyDictionary[Node, Frame]()
         self.running = Running()
         self._named: list[Any] = []  # the modules whose parts have names: so the ids stay theirs
         if model is not None:
@@ -122,12 +121,12 @@ def input_names(node: Node) -> tuple[str, ...]:
     return node.plan.names or ("input",) * len(node.parents)  # a checkpoint has parents without names
 
 
-def saved_by(node: Node) -> Iterator[tuple[str, Any]]:
+def saved_by(node: Node) -> list[tuple[str, Any]]:
     """The arrays that `node` saved, under the names of operands, "out", and those of `Saved`."""
     names = [node.primitive.parameters[i] if kind == "value" else kind for kind, i in node.plan.keep] or ["arguments"]
-    for name, value in zip(names, node.saved, strict=False):  # it may be freed
-        for part, arrays in vars(value).items() if isinstance(value, Saved) else [(name, value)]:
-            yield from ((part, array) for array in arrays_in(arrays))
+    return [(part, array) for name, value in zip(names, node.saved, strict=False)  # it may be freed
+            for part, arrays in (vars(value) if isinstance(value, Saved) else {name: value}).items()
+            for array in arrays_in(arrays)]
 
 
 def leaves_in(value: Any) -> list[Any]:

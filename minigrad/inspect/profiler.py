@@ -16,8 +16,6 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-import numpy as np
-
 from minigrad.device import device_of, synchronize
 from minigrad.engine.watch import unwatched, watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
@@ -36,7 +34,6 @@ class Row:
         own: what is in no other row of the table.
     """
 
-    name: str
     calls: int = 0
     forward: float = 0.0
     backward: float = 0.0
@@ -58,7 +55,7 @@ class Profile(FrameWatcher):
     def __init__(self, model: Any = None) -> None:
         super().__init__(model)
         self.spans: list[Frame] = []
-        self._devices: set[str] = set()  # the GPUs that were seen
+        self._devices: set[str] = set()  # that were seen
         self._began, self._paused = perf_counter_ns(), 0
         self._ended = 0
 
@@ -67,7 +64,7 @@ class Profile(FrameWatcher):
         entered = perf_counter_ns()
         frame: Any = self.enter(what)
         frame.note = threading.get_native_id()
-        self._devices.update(device_of(array) for array in arrays_in(given) if type(array) is not np.ndarray)
+        self._devices.update(map(device_of, arrays_in(given)))
         self._wait()
         frame.begin = perf_counter_ns()
         frame.outer.own -= frame.begin - entered
@@ -106,7 +103,7 @@ class Profile(FrameWatcher):
         for frame in list(self.spans):
             names, seconds = [one.name for one in frame.around(kind)], frame.own / 1e9
             for name in set(names):
-                row = rows.setdefault(name, Row(name))
+                row = rows.setdefault(name, Row())
                 row.calls += frame.kind == kind and not frame.rules and frame.name == name
                 row.own += seconds * (name == names[0])
                 row.forward += seconds * (not frame.backward)
@@ -118,9 +115,9 @@ class Profile(FrameWatcher):
         whole = sum(row.own for row in self.rows("operation").values())
         text = [f"{1000 * self.elapsed:.3f} ms in the block, of them {1000 * whole:.3f} in operations"]
         for kind in ("operation", "module", "span"):
-            cells = [(row.name, str(row.calls), *[f"{1000 * seconds:.3f}" for seconds in (
+            cells = [(name, str(row.calls), *[f"{1000 * seconds:.3f}" for seconds in (
                 row.forward, row.backward, row.total, row.own)], f"{100 * row.total / self.elapsed:.1f}%")
-                for row in list(self.rows(kind).values())[:SHOWN]]
+                for name, row in list(self.rows(kind).items())[:SHOWN]]
             text += [table((kind, "calls", "forward ms", "backward ms", "ms", "own ms", "share"), cells, range(1, 7))
                      ] if cells else []
         return "\n\n".join(text)
@@ -129,10 +126,8 @@ class Profile(FrameWatcher):
         """Write the trace as JSON, which chrome://tracing and https://ui.perfetto.dev open: a track for each thread."""
         events = [{"name": f"{frame.name} (backward)" if frame.rules else frame.name, "cat": frame.kind,
                    "ph": "X", "ts": (frame.begin - self._began) / 1000, "dur": (frame.end - frame.begin) / 1000,
-                   "pid": os.getpid(), "tid": frame.note,
-                   "args": {"own us": frame.own / 1000, "module": frame.module}}
-                  for frame in sorted(self.spans, key=lambda frame: (frame.begin, -frame.end))]
-        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
+                   "pid": os.getpid(), "tid": frame.note, "args": {"module": frame.module}} for frame in self.spans]
+        Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 
 @contextlib.contextmanager

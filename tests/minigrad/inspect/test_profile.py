@@ -152,7 +152,7 @@ def test_the_events_of_the_trace_lie_in_each_other(tmp_path, device, clock):
     profile.save(tmp_path / "trace.json")
     events, found, stack = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"], set(), []
     assert len(events) == len(profile.spans)
-    for event in events:
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         begin, end = event["ts"], event["ts"] + event["dur"]
         while stack and stack[-1][0] <= begin:
             stack.pop()
