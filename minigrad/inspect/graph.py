@@ -52,7 +52,7 @@ def draw(tape: Tape) -> Drawing:
     for number, leaf in tape.leaves.items():
         name = tape.name_of(number)
         lines.append(_box(number, name.rpartition(".")[2] or "leaf", leaf, norm_of(leaf.grad), name))
-    for number, entry in sorted(tape.entries.items()):
+    for number, entry in tape.entries.items():
         lines += [f'subgraph "cluster{id(call)}" {{ label={_quoted(call.name)}; style=rounded; color="#8fa3c0";'
                   for call in entry.modules]  # each may be opened again and again
         lines += [_box(number, entry.name, entry, entry.gradient_norm, f"{entry.name}, {entry.line}\n{entry.heading}"),
