@@ -99,7 +99,7 @@ class Optimizer:
         """The arrays to keep for each parameter of a group, which start as zeros; by default there are none."""
         return ()
 
-    def constants(self, step: int, options: Options) -> Sequence[float]:
+    def constants(self, step: int, options: Options) -> Sequence[Any]:
         """The numbers in update number `step` = 1, 2, … of a parameter, which `update` multiplies and adds.
 
         If it is not overridden, they are the options, in the order of the defaults.
