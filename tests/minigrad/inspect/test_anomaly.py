@@ -98,6 +98,13 @@ def test_gradients_of_a_forward_outside_of_the_block():
     assert error.startswith("trap: a NaN in its gradient for 'x'")
 
 
+def test_an_infinity_that_a_rule_is_given_goes_through_it():
+    start = np.array([math.inf])
+    with detect_anomaly():
+        (leaf(1.0) * 2).backward(start)
+    assert caught(lambda: (leaf(1.0) * 0).backward(start)).startswith("mul: a NaN in its gradient for 'x'")
+
+
 def test_the_module_is_named():
     model, step = training_step()
     model.encoder.layers[0].feed_forward.inner.weight.copy_(np.float32(3e38))  # overflows
