@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from minigrad.device import device_of, synchronize
-from minigrad.engine.watch import unwatched, watch
+from minigrad.engine.watch import watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
 from minigrad.inspect.table import table
 
@@ -55,9 +55,7 @@ class Profile(FrameWatcher):
     def __init__(self, model: Any = None) -> None:
         super().__init__(model)
         self.spans: list[Frame] = []
-        self._devices: set[str] = set()  # that were seen
-        self._began, self._paused = perf_counter_ns(), 0
-        self._ended = 0
+        self._devices, self._began = set[str](), perf_counter_ns()  # the devices that were seen
 
     def before(self, what: Any, given: Any) -> None:
         """A frame begins; what watching takes is in none."""
@@ -82,21 +80,6 @@ class Profile(FrameWatcher):
         for device in tuple(self._devices):
             synchronize(device)
 
-    @contextlib.contextmanager
-    def pause(self) -> Iterator[None]:
-        """``with profile.pause():`` inside its block: do not measure what the thread does here, nor count the time."""
-        began = perf_counter_ns()
-        try:
-            with unwatched(self):
-                yield
-        finally:
-            self._paused += perf_counter_ns() - began
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds from the beginning of the block to its end, or to now, without pauses."""
-        return ((self._ended or perf_counter_ns()) - self._began - self._paused) / 1e9
-
     def rows(self, kind: str) -> dict[str, Row]:
         """What all of a `kind` took, "operation", "module" or "span", by name, the longest first."""
         rows: dict[str, Row] = {}
@@ -112,11 +95,12 @@ class Profile(FrameWatcher):
 
     def __str__(self) -> str:
         """A table for each kind, with its first `SHOWN` rows."""
-        whole = sum(row.own for row in self.rows("operation").values())
-        text = [f"{1000 * self.elapsed:.3f} ms in the block, of them {1000 * whole:.3f} in operations"]
+        whole = sum(frame.own for frame in list(self.spans)) / 1e9
+        inside = sum(row.own for row in self.rows("operation").values())
+        text = [f"{1000 * whole:.3f} ms in all that ran, of them {1000 * inside:.3f} in operations"]
         for kind in ("operation", "module", "span"):
             cells = [(name, str(row.calls), *[f"{1000 * seconds:.3f}" for seconds in (
-                row.forward, row.backward, row.total, row.own)], f"{100 * row.total / self.elapsed:.1f}%")
+                row.forward, row.backward, row.total, row.own)], f"{100 * row.total / whole:.1f}%")
                 for name, row in list(self.rows(kind).items())[:SHOWN]]
             text += [table((kind, "calls", "forward ms", "backward ms", "ms", "own ms", "share"), cells, range(1, 7))
                      ] if cells else []
@@ -141,6 +125,7 @@ def profile(model: Any = None) -> Iterator[Profile]:
     track. Operations under `no_grad` count. A composition is no operation: its steps are. Every frame is kept, a few
     hundred bytes each: measure some steps of a training, after the first few, rather than all of it. A GPU is waited
     for before and after each operation.
+    `minigrad.engine.watch.unwatched` leaves out a part of the block.
 
     Args:
         model: a module, from which the dotted names of modules are counted; by default from the outermost module that
@@ -150,8 +135,5 @@ def profile(model: Any = None) -> Iterator[Profile]:
         A context manager that gives a `Profile`.
     """
     measured = Profile(model)
-    try:
-        with watch(measured):
-            yield measured
-    finally:
-        measured._ended = perf_counter_ns()
+    with watch(measured):
+        yield measured
