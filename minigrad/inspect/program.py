@@ -255,7 +255,7 @@ class Run:
     """Lines that ran one after the other in one call of a module, by its forward or by its rules.
 
     Attributes:
-        made: the values that the lines make; of a call, those that it returns, "_" for one that nobody needs.
+        made: the values that the lines make; of a call, those that it returns.
         values: all of them, each once, those that the lines make behind the others.
         form: what it has in common with runs that compute the same of other values: the class of the module, "" outside
             of modules, whether it is a part of the backward, and the lines.
@@ -286,7 +286,7 @@ def fold(name: str, group: list[Run], runs_with: Mapping[str, int], titles: Mapp
             *[f"    {with_names(line.text, own)}" for line in first.lines],
             f"    return {', '.join(own[column[0]] for column in given)}", "", ""]
     for i, run in enumerate(group):
-        run.made = [column[i] if runs_with[column[i]] > 1 else "_" for column in given]
+        run.made = [column[i] for column in given]
         call = f"{', '.join(run.made) or '_'} = {name}({', '.join(column[i] for column in asked)})"
         run.lines = [Line(call, run.title, run.frame)]
     return Section([run.frame.module for run in group], first.frame.backward, text)
@@ -307,8 +307,7 @@ def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str,
              *[fold(name, [run for run in runs if run.form == form], runs_with, writer.titles)
                for form, name in functions.items()],
              Section([], False, ["def step(p):"])]
-    names = named({value: writer.titles[value] for run in runs for value in run.made if value != "_"},
-                  functions.values())
+    names = named({value: writer.titles[value] for run in runs for value in run.made}, functions.values())
     for run in runs:
         module, backward = run.frame.module, run.frame.backward
         text = ["", "    # the backward"] * (backward and not found[-1].backward)
