@@ -70,8 +70,9 @@ class Tape(FrameWatcher):
     def after(self, what: Any, given: Any, made: Any) -> None:
         """An operation was recorded: for good, unless a checkpoint, the one operation with others in it, runs first."""
         frame, node = self.leave(what, made)
-        if node is not None and all(outer.rules for outer in frame.around("operation")[1:]):
-            by = [f"recorded by the backward of {outer.name}" for outer in frame.around("operation")[1:2]]
+        outer = frame.around("operation")[1:]
+        if node is not None and all(operation.rules for operation in outer):
+            by = [f"recorded by the backward of {operation.name}" for operation in outer[:1]]
             parents = [getattr(parent, "number", -id(parent)) for parent in node.parents]
             self.leaves |= {-id(parent): parent for parent in node.parents if not isinstance(parent, Node)}
             lines = current_lines()

@@ -197,7 +197,7 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned; ValueError, and nothing changed, if it does not fit.
 
-        Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
+        Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them. Groups are new dictionaries.
         """
         try:
             saved = state_dict["param_groups"]
