@@ -272,19 +272,19 @@ class Run:
 
 def fold(name: str, group: list[Run], runs_with: Mapping[str, int], titles: Mapping[str, str]) -> Section:
     """One function for the equal runs of `group`, which become calls of it."""
-    first, columns = group[0], list(zip(*[run.values for run in group], strict=True))
-    texts = [tuple(with_names(value, {}) for value in column) for column in columns]
+    first = group[0]
+    columns = [tuple(re.sub(" [0-9]+⟩", "⟩", value) for value in column)
+               for column in zip(*[run.values for run in group], strict=True)]
     # A shape that is the same in all runs stands in the lines; shapes that are equal in each run have one name.
-    once = {text: column for text, column in zip(texts, columns, strict=True)
-            if len(set(text)) > 1 or column[0] in titles}
-    names = named({text: titles.get(column[0], "shape") for text, column in once.items()})
-    own = {value: names[text] for value, text in zip(first.values, texts, strict=True) if text in names}
-    asked = [column for column in once.values() if column[0] not in first.made]
-    given = [column for column in once.values()
+    names = named({column: titles.get(column[0], "shape") for column in columns
+                   if len(set(column)) > 1 or column[0] in titles})
+    own = {value: names[column] for value, column in zip(first.values, columns, strict=True) if column in names}
+    asked = [column for column in names if column[0] not in first.made]
+    given = [column for column in names
              if column[0] in first.made and any(runs_with[value] > 1 for value in column)]
-    text = [f"def {name}({', '.join(own[column[0]] for column in asked)}):",
+    text = [f"def {name}({', '.join(names[column] for column in asked)}):",
             *[f"    {with_names(line.text, own)}" for line in first.lines],
-            f"    return {', '.join(own[column[0]] for column in given)}", "", ""]
+            f"    return {', '.join(names[column] for column in given)}", "", ""]
     for i, run in enumerate(group):
         run.made = [column[i] for column in given]
         call = f"{', '.join(run.made) or '_'} = {name}({', '.join(column[i] for column in asked)})"
