@@ -48,12 +48,13 @@ class Segment:
     """A call to be made again: the function, its arguments, the random state and the context that it ran in."""
 
     def __init__(self, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function, self.args, self.kwargs = function, args, kwargs
+        self.function, self.arguments = function, (args, kwargs)
         self.random_state, self.context = random.get_state(), contextvars.copy_context()
 
     def run(self) -> tuple[Any, Function]:
         """The differentiable results as one tensor (None if there are none), and how to put all of them in place."""
-        output = self.function(*self.args, **self.kwargs)
+        args, kwargs = self.arguments
+        output = self.function(*args, **kwargs)
         recorded = [leaf for leaf in tensors_in(output, "checkpoint") if leaf._requires_grad]
         whole, apart = bundle(recorded) if recorded else (None, lambda whole: [])
         form = tree_map(lambda leaf: None if leaf._requires_grad else leaf, output)
@@ -67,7 +68,7 @@ class Segment:
     def first_run(self) -> tuple[Any, Function]:
         """As `run`; the one tensor has a node that stands for what was recorded."""
         oldest, reads = next_number(), Reads()
-        versions = [(counter, counter[0], None) for counter in counters_of((self.args, self.kwargs))]
+        versions = [(counter, counter[0], None) for counter in counters_of(self.arguments)]
         with watch(reads):
             whole, in_place = self.run()
         if whole is None:
@@ -77,7 +78,8 @@ class Segment:
         del whole  # and with what it recorded, the leaves that the function made for itself
         parents = [target for reference in references if (target := reference()) is not None]
         versions += [(counter, counter[0], None) for counter in reads.counters.values()]
-        output._node = Node(_checkpoint, Plan(), parents, (self,), versions, output._data.shape, output._data.dtype)
+        output._node = Node(_checkpoint, Plan(), parents, (self.arguments, self), versions, output._data.shape,
+                            output._data.dtype)
         output._requires_grad = True
         return output, in_place
 
@@ -112,7 +114,7 @@ def _checkpoint(x):  # type: ignore[no-untyped-def]
     return x
 
 
-_checkpoint.recomputes = lambda node: node.saved[0].run_again(node)
+_checkpoint.recomputes = lambda node: node.saved[1].run_again(node)
 
 
 def checkpoint(function: Function, *args: Any, **kwargs: Any) -> Any:

@@ -2,8 +2,8 @@
 
 Forward: an operation is at fault if its output has a NaN and none of its arguments has one; or if it has an infinity
 and no argument has one. So a mask of -inf may be given (`where`, `masked_fill`, an added constant) and pass through
-whatever follows, while ``log(0)``, an overflow or ``inf - inf`` is caught where it happens. Backward: a rule is at
-fault if the gradient that it was given is finite and the one that it returns is not.
+whatever follows, while ``log(0)``, an overflow or ``inf - inf`` is caught where it happens. Backward: so is a rule,
+whose argument is the gradient of the output, and whose output is that of an input.
 
 Arrays that changed between forward and backward are found by checksums: the tape sees that a tensor is changed in
 place, but not who writes into a raw array, and the gradient would be wrong without an error.
@@ -41,10 +41,10 @@ class _Detector(FrameWatcher):
         """The rules of a node are about to use what it has saved."""
         if isinstance(what, Node) and what in self.recorded:
             frame = self.recorded[what]
-            for (name, shape, then), (*_, now) in zip(frame.note[1], _checksums(what), strict=True):
+            for then, now in zip(frame.note[1], _checksums(what), strict=True):
                 if now != then:
                     raise RuntimeError(
-                        f"{what.primitive.name}: its saved {name!r}, of shape {shape}, has changed since the "
+                        f"{what.primitive.name}: its saved {then[0]!r}, of shape {then[1]}, has changed since the "
                         "forward, unnoticed by the tape, and the backward pass needs it as it was; change a copy, or "
                         f"give a raw array as Tensor(array), which copies it{_place(frame)}")
         self.enter(what)
@@ -52,15 +52,14 @@ class _Detector(FrameWatcher):
     def after(self, what: Any, given: Any, made: Any) -> None:
         """An operation has an output, or rules have returned gradients."""
         frame, node = self.leave(what, made)
-        if made is not None and isinstance(what, Primitive):
+        if isinstance(what, Primitive) and made is not None:
             frame.note = current_lines(), [] if node is None else _checksums(node)
             if not what.recomputes:  # what runs in a checkpoint has been looked at
-                _look(f"{what.name}: {{}} in its output, and none in what it was given", made, given, frame,
-                      zip(what.parameters, given, strict=True))
-        elif made is not None and isinstance(what, Node) and all(np.isfinite(g).all() for g in _floating(given)):
+                _look(f"{what.name}: {{}} in its output", made, given, frame, zip(what.parameters, given, strict=True))
+        elif isinstance(what, Node) and made is not None:
             for name, gradient in zip(input_names(what), made, strict=True):
-                _look(f"{what.primitive.name}: its gradient rule for {name!r} made {{}} of a finite gradient", gradient,
-                      (), self.recorded.get(what), saved_by(what))
+                _look(f"{what.primitive.name}: {{}} in its gradient for {name!r}", gradient, given,
+                      self.recorded.get(what), saved_by(what))
 
 
 def _look(problem: str, made: Any, given: Any, frame: Frame | None, named: Iterable[tuple[str, Any]]) -> None:
@@ -68,10 +67,10 @@ def _look(problem: str, made: Any, given: Any, frame: Frame | None, named: Itera
 
     It has the first bad element, and the shape and the range of each operand.
     """
-    for array, (bad, test) in itertools.product(_floating(made), (("a NaN", np.isnan), ("an infinity", np.isinf))):
-        if test(array).any() and not any(test(value).any() for value in _floating(given)):
+    for array, (bad, test) in itertools.product(_values(made), (("a NaN", np.isnan), ("an infinity", np.isinf))):
+        if test(array).any() and not any(test(value).any() for value in _values(given)):
             index = tuple(map(int, np.argwhere(test(array))[0]))
-            text = [problem.format(bad),
+            text = [f"{problem.format(bad)}, and none in what it was given",
                     f"first at index {index} of shape {array.shape}: {array[index]}{_place(frame)}"]
             for name, value in named:
                 for operand in map(to_numpy, arrays_in(value)):
@@ -89,10 +88,9 @@ def _place(frame: Frame | None) -> str:
     return f"{text}\nin {frame.module}" if frame.module else text
 
 
-def _floating(value: Any) -> list[Any]:
-    """The floating arrays and numbers among arguments, in host memory."""
-    return [to_numpy(leaf) for leaf in leaves_in(value)
-            if isinstance(leaf, (float, np.floating)) or (is_array(leaf) and leaf.dtype.kind == "f")]
+def _values(value: Any) -> list[Any]:
+    """The arrays and floating numbers among arguments, in host memory."""
+    return [to_numpy(leaf) for leaf in leaves_in(value) if isinstance(leaf, (float, np.floating)) or is_array(leaf)]
 
 
 def _checksums(node: Node) -> list[tuple[str, Any, int]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,10 +55,9 @@ class Frame:
 
 
 class Running(threading.local):
-    """The frames of each thread, the innermost last."""
+    """The innermost frame of each thread; around all others is one of no kind."""
 
-    def __init__(self) -> None:
-        self.frames = [Frame()]
+    frame: Any = Frame()
 
 
 class FrameWatcher(Watcher):
@@ -70,13 +68,13 @@ class FrameWatcher(Watcher):
             name of its class.
 
     Attributes:
-        names: of modules, parameters and buffers, dotted, by id.
+        names: of modules and parameters, dotted, by id.
         recorded: the frames in which nodes were recorded.
     """
 
     def __init__(self, model: Any = None) -> None:
         self.names: dict[int, str] = {}
-        self.recorded: weakref.WeakKeyDictionary[Node, Frame] = weakref.WeakKeyDictionary()
+        self.recorded = weakref.WeakKeyDictionary[Node, Frame]()
         self.running = Running()
         self._named: list[Any] = []  # the modules whose parts have names: so the ids stay theirs
         if model is not None:
@@ -84,7 +82,7 @@ class FrameWatcher(Watcher):
 
     def enter(self, what: Any) -> Frame:
         """The frame of what begins."""
-        outer = self.running.frames[-1]
+        outer = self.running.frame
         frame = Frame("operation", "", outer, outer.modules, outer.backward or what == "backward")
         if isinstance(what, Node):
             frame.name, frame.rules, frame.modules = what.primitive.name, True, self.recorded.get(what, outer).modules
@@ -96,19 +94,20 @@ class FrameWatcher(Watcher):
             if id(what) not in self.names:
                 self._give_names(what, type(what).__name__)
             frame.kind, frame.name, frame.modules = "module", self.names[id(what)], (*outer.modules, frame)
-        self.running.frames.append(frame)
+        self.running.frame = frame
         return frame
 
     def leave(self, what: Any, made: Any) -> tuple[Frame, Node | None]:
         """Close the innermost frame; return it, and the node of an operation that was recorded."""
-        frame, node = self.running.frames.pop(), node_of(what, made)
+        frame, node = self.running.frame, node_of(what, made)
+        self.running.frame = frame.outer
         if node is not None:
             self.recorded[node] = frame
         return frame, node
 
     def _give_names(self, module: Any, path: str) -> None:
         self._named.append(module)
-        for below, thing in (*module.named_modules(), *module.named_parameters(), *module.named_buffers()):
+        for below, thing in (*module.named_modules(), *module.named_parameters()):
             self.names[id(thing)] = ".".join(filter(None, (path, below))) or type(module).__name__
 
 
@@ -122,23 +121,19 @@ def input_names(node: Node) -> tuple[str, ...]:
     return node.plan.names or ("input",) * len(node.parents)  # a checkpoint has parents without names
 
 
-def saved_by(node: Node) -> Iterator[tuple[str, Any]]:
+def saved_by(node: Node) -> list[tuple[str, Any]]:
     """The arrays that `node` saved, under the names of operands, "out", and those of `Saved`."""
     names = [node.primitive.parameters[i] if kind == "value" else kind for kind, i in node.plan.keep] or ["arguments"]
-    for name, value in zip(names, node.saved, strict=False):  # it may be freed
-        for part, arrays in vars(value).items() if isinstance(value, Saved) else [(name, value)]:
-            yield from ((part, array) for array in arrays_in(arrays))
+    return [(part, array) for name, value in zip(names, node.saved, strict=False)  # it may be freed
+            for part, arrays in (vars(value) if isinstance(value, Saved) else {name: value}).items()
+            for array in arrays_in(arrays)]
 
 
-def leaves_in(value: Any) -> Iterator[Any]:
+def leaves_in(value: Any) -> list[Any]:
     """The arrays, numbers and whatever else there is among arguments, gradients, or saved values."""
-    for leaf in tree_leaves(value):
-        if hasattr(leaf, "kwargs"):  # the call that a checkpoint makes again
-            yield from leaves_in((leaf.args, leaf.kwargs))
-        else:
-            yield leaf._data if isinstance(leaf, TensorBase) else leaf
+    return [leaf._data if isinstance(leaf, TensorBase) else leaf for leaf in tree_leaves(value)]
 
 
-def arrays_in(value: Any) -> Iterator[Any]:
+def arrays_in(value: Any) -> list[Any]:
     """The arrays among them."""
-    return filter(is_array, leaves_in(value))
+    return [*filter(is_array, leaves_in(value))]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,7 @@ class Drawing:
 
     dot: str
 
-    @property
-    def svg(self) -> str:
+    def _repr_svg_(self) -> str:
         """An SVG document that refers to no other file. ImportError without pygraphviz."""
         try:
             import pygraphviz
@@ -38,10 +38,7 @@ class Drawing:
 
     def save(self, path: str | Path) -> None:
         """Write to a file: as DOT if its name ends in ``.dot``, else as SVG."""
-        Path(path).write_text(self.dot if Path(path).suffix == ".dot" else self.svg, encoding="utf-8")
-
-    def _repr_svg_(self) -> str:
-        return self.svg
+        Path(path).write_text(self.dot if Path(path).suffix == ".dot" else self._repr_svg_(), encoding="utf-8")
 
 
 def draw(tape: Tape) -> Drawing:
@@ -55,12 +52,11 @@ def draw(tape: Tape) -> Drawing:
     for number, leaf in tape.leaves.items():
         name = tape.name_of(number)
         lines.append(_box(number, name.rpartition(".")[2] or "leaf", leaf, norm_of(leaf.grad), name))
-    for number, entry in sorted(tape.entries.items()):
-        calls = entry.frame.modules  # a frame may be opened again and again
+    for number, entry in tape.entries.items():
         lines += [f'subgraph "cluster{id(call)}" {{ label={_quoted(call.name)}; style=rounded; color="#8fa3c0";'
-                  for call in calls]
+                  for call in entry.modules]  # each may be opened again and again
         lines += [_box(number, entry.name, entry, entry.gradient_norm, f"{entry.name}, {entry.line}\n{entry.heading}"),
-                  "}" * len(calls)]
+                  "}" * len(entry.modules)]
     lines += [f"{source} -> {number} [label={_quoted(name)}];" for number, entry in tape.entries.items()
               for name, source in entry.parents]
     return Drawing("\n".join([*lines, "}", ""]))
@@ -71,6 +67,5 @@ def _box(number: int, title: str, value: Any, norm: Any, about: str) -> str:
     return f"{number} [label={_quoted(chr(10).join(text))}, tooltip={_quoted(about)}];"
 
 
-def _quoted(text: str) -> str:
-    """A string of DOT: every character stands for itself, and a new line for one."""
-    return json.dumps(text, ensure_ascii=False)
+# A string of DOT: every character stands for itself, and a new line for one.
+_quoted = partial(json.dumps, ensure_ascii=False)

@@ -18,7 +18,7 @@ def current_lines() -> list[FrameSummary]:
     Their text is read when it is asked for: `traceback.format_list` shows it.
     """
     found: list[FrameSummary] = []
-    for frame, number in walk_stack(sys._getframe(1)):
+    for frame, number in walk_stack(sys._getframe()):
         file = frame.f_code.co_filename
         outside = not file.startswith(PACKAGE)
         if outside or (file.startswith(FUNCTIONS) and file != SEAM):

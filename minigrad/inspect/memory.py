@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakValueDictionary
 
 from minigrad.device import is_array
 from minigrad.engine.watch import Watcher, watch
@@ -25,8 +25,7 @@ class MemoryMeter(Watcher):
 
     def __init__(self) -> None:
         self.peak = 0
-        self._saved: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # by id
-        self._given: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._saved, self._given = WeakValueDictionary[int, Any](), WeakValueDictionary[int, Any]()  # by id
 
     @property
     def current(self) -> int:

@@ -16,10 +16,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-import numpy as np
-
 from minigrad.device import device_of, synchronize
-from minigrad.engine.watch import unwatched, watch
+from minigrad.engine.watch import watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
 from minigrad.inspect.table import table
 
@@ -36,7 +34,6 @@ class Row:
         own: what is in no other row of the table.
     """
 
-    name: str
     calls: int = 0
     forward: float = 0.0
     backward: float = 0.0
@@ -58,16 +55,14 @@ class Profile(FrameWatcher):
     def __init__(self, model: Any = None) -> None:
         super().__init__(model)
         self.spans: list[Frame] = []
-        self._devices: set[str] = set()  # the GPUs that were seen
-        self._began, self._paused = perf_counter_ns(), 0
-        self._ended = 0
+        self._devices, self._began = set[str](), perf_counter_ns()  # the devices that were seen
 
     def before(self, what: Any, given: Any) -> None:
         """A frame begins; what watching takes is in none."""
         entered = perf_counter_ns()
         frame: Any = self.enter(what)
         frame.note = threading.get_native_id()
-        self._devices.update(device_of(array) for array in arrays_in(given) if type(array) is not np.ndarray)
+        self._devices.update(map(device_of, arrays_in(given)))
         self._wait()
         frame.begin = perf_counter_ns()
         frame.outer.own -= frame.begin - entered
@@ -85,28 +80,13 @@ class Profile(FrameWatcher):
         for device in tuple(self._devices):
             synchronize(device)
 
-    @contextlib.contextmanager
-    def pause(self) -> Iterator[None]:
-        """``with profile.pause():`` inside its block: do not measure what the thread does here, nor count the time."""
-        began = perf_counter_ns()
-        try:
-            with unwatched(self):
-                yield
-        finally:
-            self._paused += perf_counter_ns() - began
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds from the beginning of the block to its end, or to now, without pauses."""
-        return ((self._ended or perf_counter_ns()) - self._began - self._paused) / 1e9
-
     def rows(self, kind: str) -> dict[str, Row]:
         """What all of a `kind` took, "operation", "module" or "span", by name, the longest first."""
         rows: dict[str, Row] = {}
         for frame in list(self.spans):
             names, seconds = [one.name for one in frame.around(kind)], frame.own / 1e9
             for name in set(names):
-                row = rows.setdefault(name, Row(name))
+                row = rows.setdefault(name, Row())
                 row.calls += frame.kind == kind and not frame.rules and frame.name == name
                 row.own += seconds * (name == names[0])
                 row.forward += seconds * (not frame.backward)
@@ -115,12 +95,13 @@ class Profile(FrameWatcher):
 
     def __str__(self) -> str:
         """A table for each kind, with its first `SHOWN` rows."""
-        whole = sum(row.own for row in self.rows("operation").values())
-        text = [f"{1000 * self.elapsed:.3f} ms in the block, of them {1000 * whole:.3f} in operations"]
+        whole = sum(frame.own for frame in list(self.spans)) / 1e9
+        inside = sum(row.own for row in self.rows("operation").values())
+        text = [f"{1000 * whole:.3f} ms in all that ran, of them {1000 * inside:.3f} in operations"]
         for kind in ("operation", "module", "span"):
-            cells = [(row.name, str(row.calls), *[f"{1000 * seconds:.3f}" for seconds in (
-                row.forward, row.backward, row.total, row.own)], f"{100 * row.total / self.elapsed:.1f}%")
-                for row in list(self.rows(kind).values())[:SHOWN]]
+            cells = [(name, str(row.calls), *[f"{1000 * seconds:.3f}" for seconds in (
+                row.forward, row.backward, row.total, row.own)], f"{100 * row.total / whole:.1f}%")
+                for name, row in list(self.rows(kind).items())[:SHOWN]]
             text += [table((kind, "calls", "forward ms", "backward ms", "ms", "own ms", "share"), cells, range(1, 7))
                      ] if cells else []
         return "\n\n".join(text)
@@ -129,10 +110,8 @@ class Profile(FrameWatcher):
         """Write the trace as JSON, which chrome://tracing and https://ui.perfetto.dev open: a track for each thread."""
         events = [{"name": f"{frame.name} (backward)" if frame.rules else frame.name, "cat": frame.kind,
                    "ph": "X", "ts": (frame.begin - self._began) / 1000, "dur": (frame.end - frame.begin) / 1000,
-                   "pid": os.getpid(), "tid": frame.note,
-                   "args": {"own us": frame.own / 1000, "module": frame.module}}
-                  for frame in sorted(self.spans, key=lambda frame: (frame.begin, -frame.end))]
-        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), encoding="utf-8")
+                   "pid": os.getpid(), "tid": frame.note, "args": {"module": frame.module}} for frame in self.spans]
+        Path(path).write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -146,6 +125,7 @@ def profile(model: Any = None) -> Iterator[Profile]:
     track. Operations under `no_grad` count. A composition is no operation: its steps are. Every frame is kept, a few
     hundred bytes each: measure some steps of a training, after the first few, rather than all of it. A GPU is waited
     for before and after each operation.
+    `minigrad.engine.watch.unwatched` leaves out a part of the block.
 
     Args:
         model: a module, from which the dotted names of modules are counted; by default from the outermost module that
@@ -155,8 +135,5 @@ def profile(model: Any = None) -> Iterator[Profile]:
         A context manager that gives a `Profile`.
     """
     measured = Profile(model)
-    try:
-        with watch(measured):
-            yield measured
-    finally:
-        measured._ended = perf_counter_ns()
+    with watch(measured):
+        yield measured

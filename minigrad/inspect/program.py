@@ -14,7 +14,7 @@ import operator
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial, partialmethod
+from functools import partialmethod
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -31,8 +31,6 @@ from minigrad.tensor.gradients import arrived, backward
 
 SYMBOLS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "matmul": "@", "power": "**", "greater": ">",
            "greater_equal": ">=", "less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-METHODS = ("argmax", "argmin", "argsort", "astype", "copy", "cumsum", "flatten", "max", "mean", "min", "prod", "ravel",
-           "repeat", "reshape", "squeeze", "std", "sum", "swapaxes", "take", "transpose", "var")
 
 
 class Traced(np.ndarray[Any, Any]):
@@ -42,27 +40,26 @@ class Traced(np.ndarray[Any, Any]):
     writer: Writer
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
-        run, out = partial(getattr(ufunc, method), *args, **options), options.pop("out", ())
+        given, out = {**options}, options.pop("out", ())
         name, write = f"{ufunc.__name__}.{method}".removesuffix(".__call__"), self.writer
         text = f"{'np' if hasattr(np, ufunc.__name__) else 'special'}.{name}({write.shown(*args, **options)})"
         if name in SYMBOLS and not options:
             text = f" {SYMBOLS[name]} ".join(map(write.one, args))
-        if method == "at":
-            return write.run(text, run, args[0])
+        changed = args[0] if method == "at" else None
         if out and out[0].ndim:  # x -= y; a number is no array in the program: there x = x - y
-            return write.run(f"{write.one(out[0])}[...] = {text}", run, out[0])
-        return write.run(text, run)
+            changed, text = out[0], f"{write.one(out[0])}[...] = {text}"
+        return write.run(text, getattr(ufunc, method), args, changed, **given)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         text = f"np.{function.__name__}({self.writer.shown(*args, **options)})"
-        return self.writer.run(text, partial(function, *args, **options))
+        return self.writer.run(text, function, args, **options)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.writer.run(self._entry(index), partial(operator.getitem, self, index))
+        return self.writer.run(self._entry(index), operator.getitem, (self, index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
         text = f"{self._entry(index)} = {self.writer.one(value)}"
-        self.writer.run(text, partial(operator.setitem, self, index, value), self)
+        self.writer.run(text, operator.setitem, (self, index, value), self)
 
     def _entry(self, index: Any) -> str:
         parts = [f"{part.start}:{part.stop}:{part.step}".replace("None", "").removesuffix(":")
@@ -73,16 +70,17 @@ class Traced(np.ndarray[Any, Any]):
     @property
     def mT(self) -> Any:
         """With the last two axes exchanged."""
-        return self.writer.run(f"{self.traced}.mT", partial(np.matrix_transpose, self))
+        return self.writer.run(f"{self.traced}.mT", np.matrix_transpose, (self,))
 
-    def _method(self, name: str, *args: Any, **options: Any) -> Any:
+    def _method(self, method: Any, *args: Any, **options: Any) -> Any:
         given = {key: value for key, value in options.items() if value is not None and value is not False}
-        text = f"{self.traced}.{name}({self.writer.shown(*args, **given)})"
-        return self.writer.run(text, partial(getattr(np.ndarray, name), self, *args, **given))
+        text = f"{self.traced}.{method.__name__}({self.writer.shown(*args, **given)})"
+        return self.writer.run(text, method, (self, *args), **given)
 
 
-for _name in METHODS:
-    setattr(Traced, _name, partialmethod(Traced._method, _name))
+for _name, _of_array in vars(np.ndarray).items():
+    if callable(_of_array) and not _name.startswith("_"):
+        setattr(Traced, _name, partialmethod(Traced._method, _of_array))
 
 
 class Line(NamedTuple):
@@ -108,11 +106,8 @@ class Writer(FrameWatcher):
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
-        self.lines: list[Line] = []
-        self.arrays: dict[str, Any] = {}
-        self.titles: dict[str, str] = {}
-        self.homes: dict[str, str] = {}
-        self.latest = ""
+        self.lines, self.arrays, self.latest = list[Line](), dict[str, Any](), ""
+        self.titles, self.homes = dict[str, str](), dict[str, str]()
 
     def trace(self, array: Any, value: str, title: str) -> Any:
         """`array` as one that writes down what is done with it."""
@@ -147,13 +142,12 @@ class Writer(FrameWatcher):
         text = repr(arg[()] if isinstance(arg, np.ndarray) else arg).replace("Ellipsis", "...")
         return re.sub(r"\b(inf|nan)\b", r"np.\1", text)
 
-    def run(self, text: str, call: partial[Any], changed: Any = None) -> Any:
+    def run(self, text: str, function: Any, args: Any, changed: Any = None, /, **options: Any) -> Any:
         """Write a line for a call of NumPy; return its result, or the array that it has `changed` in place, traced."""
-        bare: Any = tree_map(lambda one: one.view(np.ndarray) if isinstance(one, Traced) else one,
-                             (call.args, call.keywords))
-        made, frame = call.func(*bare[0], **bare[1]), self.running.frames[-1]
+        bare: Any = tree_map(lambda one: np.asarray(one) if isinstance(one, Traced) else one, (args, options))
+        made, frame = function(*bare[0], **bare[1]), self.running.frame
         if changed is not None:
-            self.writes(changed, (), call.args)
+            self.writes(changed, (), args)
         else:
             if not isinstance(made, (np.ndarray, np.generic)):
                 return made
@@ -202,12 +196,10 @@ def source_name(backward: bool) -> str:
 
     What a function of minigrad.functional returns has the name that its caller gives it.
     """
-    lines = current_lines()
-    if backward:
-        lines = lines[1:]  # the first is that of the program
-    for line in reversed(lines):
-        found = NAMED.match(line.line or "")
-        if found or not str(line.line).startswith("return "):
+    for line in reversed(current_lines()[backward:]):  # in the backward the first is that of the program
+        text = str(line.line)
+        found = NAMED.match(text)
+        if found or not text.startswith("return "):
             return found[1] if found else ""
     return ""
 
@@ -263,7 +255,7 @@ class Run:
     """Lines that ran one after the other in one call of a module, by its forward or by its rules.
 
     Attributes:
-        made: the values that the lines make.
+        made: the values that the lines make; of a call, those that it returns.
         values: all of them, each once, those that the lines make behind the others.
         form: what it has in common with runs that compute the same of other values: the class of the module, "" outside
             of modules, whether it is a part of the backward, and the lines.
@@ -280,22 +272,22 @@ class Run:
 
 def fold(name: str, group: list[Run], runs_with: Mapping[str, int], titles: Mapping[str, str]) -> Section:
     """One function for the equal runs of `group`, which become calls of it."""
-    first, columns = group[0], list(zip(*[run.values for run in group], strict=True))
-    texts = [tuple(with_names(value, {}) for value in column) for column in columns]
+    first = group[0]
+    columns = [tuple(re.sub(" [0-9]+⟩", "⟩", value) for value in column)
+               for column in zip(*[run.values for run in group], strict=True)]
     # A shape that is the same in all runs stands in the lines; shapes that are equal in each run have one name.
-    once = {text: column for text, column in zip(texts, columns, strict=True)
-            if len(set(text)) > 1 or column[0] in titles}
-    names = named({text: titles.get(column[0], "shape") for text, column in once.items()})
-    own = {value: names[text] for value, text in zip(first.values, texts, strict=True) if text in names}
-    asked = [column for column in once.values() if column[0] not in first.made]
-    given = [column for column in once.values()
+    names = named({column: titles.get(column[0], "shape") for column in columns
+                   if len(set(column)) > 1 or column[0] in titles})
+    own = {value: names[column] for value, column in zip(first.values, columns, strict=True) if column in names}
+    asked = [column for column in names if column[0] not in first.made]
+    given = [column for column in names
              if column[0] in first.made and any(runs_with[value] > 1 for value in column)]
-    text = [f"def {name}({', '.join(own[column[0]] for column in asked)}):",
+    text = [f"def {name}({', '.join(names[column] for column in asked)}):",
             *[f"    {with_names(line.text, own)}" for line in first.lines],
-            f"    return {', '.join(own[column[0]] for column in given)}", "", ""]
+            f"    return {', '.join(names[column] for column in given)}", "", ""]
     for i, run in enumerate(group):
-        made = ", ".join(column[i] if runs_with[column[i]] > 1 else "_" for column in given) or "_"
-        call = f"{made} = {name}({', '.join(column[i] for column in asked)})"
+        run.made = [column[i] for column in given]
+        call = f"{', '.join(run.made) or '_'} = {name}({', '.join(column[i] for column in asked)})"
         run.lines = [Line(call, run.title, run.frame)]
     return Section([run.frame.module for run in group], first.frame.backward, text)
 
@@ -315,8 +307,7 @@ def layout(writer: Writer, lines: list[Line], loss: str, gradients: Mapping[str,
              *[fold(name, [run for run in runs if run.form == form], runs_with, writer.titles)
                for form, name in functions.items()],
              Section([], False, ["def step(p):"])]
-    names = named({value: writer.titles[value] for run in runs for line in run.lines for value in values_in(line.text)
-                   if value in run.made}, functions.values())
+    names = named({value: writer.titles[value] for run in runs for value in run.made}, functions.values())
     for run in runs:
         module, backward = run.frame.module, run.frame.backward
         text = ["", "    # the backward"] * (backward and not found[-1].backward)

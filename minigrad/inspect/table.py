@@ -23,10 +23,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str] | str], right: Col
 
 def size(count: int) -> str:
     """A number of bytes: ``640 B``, ``1.23 MB`` (powers of 1000)."""
-    if count < 1000:
-        return f"{count} B"
-    value, units = float(count), iter(("kB", "MB", "GB", "TB"))
-    unit = ""
+    value, units = float(count), iter(("B", "kB", "MB", "GB", "TB"))
+    unit = next(units)
     while value >= 999.5:
         value, unit = value / 1000, next(units)
     return f"{value:.3g} {unit}"

@@ -25,7 +25,9 @@ class Entry:
     """One recorded operation.
 
     Attributes:
-        frame: its name, the modules and the rules that it ran in.
+        name: the operation's.
+        heading: its module; under ``create_graph``, or if it is computed again, the operation whose rules recorded it.
+        modules: the frames of the calls around it, the outermost first.
         shape, dtype: of the output.
         inputs: the shapes of the tensors and arrays that went in.
         parents: ``(argument, number)`` for each input that requires a gradient: of an entry, or of a leaf.
@@ -34,7 +36,9 @@ class Entry:
         gradient_norm: that of its output in the last backward that came by, a 0-d array.
     """
 
-    frame: Frame
+    name: str
+    heading: str
+    modules: tuple[Frame, ...]
     shape: tuple[int, ...]
     dtype: Any
     inputs: list[tuple[int, ...]]
@@ -43,24 +47,13 @@ class Entry:
     line: str
     gradient_norm: Any = None
 
-    @property
-    def name(self) -> str:
-        """The operation's."""
-        return self.frame.name
-
-    @property
-    def heading(self) -> str:
-        """Its module; under ``create_graph``, or if it is computed again, the operation whose rules recorded it."""
-        by = [f"recorded by the backward of {outer.name}" for outer in self.frame.around("operation")[1:2]]
-        return ", ".join(filter(None, [self.frame.module, *by]))
-
 
 class Tape(FrameWatcher):
     """What was recorded, as data and as text: ``print`` it.
 
     Attributes:
         entries: an `Entry` for each operation, by a number that counts them; a backward goes from large to small.
-        leaves: the leaves that operations refer to, parameters and inputs, by number, which is negative.
+        leaves: the leaves that operations refer to, parameters and inputs, by number, which is minus their id.
     """
 
     def __init__(self) -> None:
@@ -77,20 +70,21 @@ class Tape(FrameWatcher):
     def after(self, what: Any, given: Any, made: Any) -> None:
         """An operation was recorded: for good, unless a checkpoint, the one operation with others in it, runs first."""
         frame, node = self.leave(what, made)
-        if node is not None and all(outer.rules for outer in frame.around("operation")[1:]):
+        outer = frame.around("operation")[1:]
+        if node is not None and all(operation.rules for operation in outer):
+            by = [f"recorded by the backward of {operation.name}" for operation in outer[:1]]
             parents = [getattr(parent, "number", -id(parent)) for parent in node.parents]
             self.leaves |= {-id(parent): parent for parent in node.parents if not isinstance(parent, Node)}
             lines = current_lines()
-            ends = lines if len(lines) < 2 else [lines[0], lines[-1]]
-            line = "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in ends)
             self.entries[node.number] = Entry(
-                frame, node.shape, node.dtype, [array.shape for array in arrays_in(given)],
-                list(zip(input_names(node), parents, strict=True)),
-                [(name, array.nbytes) for name, array in saved_by(node)], line)
+                frame.name, ", ".join(filter(None, [frame.module, *by])), frame.modules, node.shape, node.dtype,
+                [array.shape for array in arrays_in(given)], list(zip(input_names(node), parents, strict=True)),
+                [(name, array.nbytes) for name, array in saved_by(node)],
+                "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in lines[:1] + lines[1:][-1:]))
 
     def name_of(self, number: int) -> str:
         """The dotted name of a leaf, "" if it has none."""
-        return self.names.get(id(self.leaves[number]), "")
+        return self.names.get(-number, "")
 
     def __str__(self) -> str:
         rows, heading = list[Any](), ""
@@ -106,9 +100,6 @@ class Tape(FrameWatcher):
         return "\n\n".join([READING.format(count=len(self.entries)),
                             table(["#", "operation", "made at", "shapes", "saved", "|gradient|"], rows, right=(0, 5)),
                             table(["leaf", "shape", "|gradient|"], leaves, right=(2,))])
-
-    def __repr__(self) -> str:
-        return f"<Tape of {len(self.entries)} operations; print() shows them>"
 
 
 READING = """\

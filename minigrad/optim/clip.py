@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import inf, nextafter, sqrt
 from typing import Any
 
@@ -47,7 +47,9 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> A
     with on_device_of(arrays[0]), np.errstate(over="ignore", invalid="ignore"):  # they may be NaN afterwards
         norm = norm_of(arrays)
         if host and (norm < LEAST or norm == inf):  # squares leave the range of a dtype long before the values do
-            norm = _scaled_norm(arrays)
+            largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
+            if 0 < largest < inf:
+                norm = largest * norm_of_each([array.astype(np.float64) / largest for array in arrays])
         if max_norm == inf or (host and norm <= max_norm):
             return norm
         # On a GPU at most 1, and exactly 1 within the bound: no branch on a norm that the host does not know yet.
@@ -70,12 +72,5 @@ def scale_each(arrays: list[Any], factor: Any) -> None:
         xp(array).multiply(widened(array), factor, out=array)
 
 
-# For arrays that a kernel takes all together: the two functions above, or None.
-faster: Callable[[list[Any]], Any] | None = None
-
-
-def _scaled_norm(arrays: list[Any]) -> float:
-    """The norm of the arrays divided by their largest element, times that element: no square overflows."""
-    largest = max(float(np.abs(array).max(initial=0)) for array in arrays)
-    scaled = (array.astype(np.float64) / largest for array in arrays)
-    return largest * norm_of_each(list(scaled)) if 0 < largest < inf else largest
+# Given arrays that a kernel takes all together, it returns what stands for the two functions above; of others, None.
+faster: Any = None

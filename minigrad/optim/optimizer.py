@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ Work = tuple[Sequence[Any], State, list[Array]]  # constants, the state, which c
 
 BLOCK = 1 << 16  # elements, for Adam 1.25 MiB in float32; with smaller ones threads wait for the interpreter's lock
 WORTH_A_THREAD = 1 << 20  # elements, which Adam takes 2 ms for; to wake a thread up and to wait for it takes 0.1 ms
-BELOW_1 = math.nextafter(1, 0)
+BELOW_1 = np.nextafter(1, 0)
 
 
 class Optimizer:
@@ -52,10 +51,9 @@ class Optimizer:
 
     def __init__(self, params: Parameters, defaults: Options) -> None:
         self._name, self.defaults = type(self).__name__, defaults
-        self.defaults = self._options(defaults)
         if isinstance(params, Tensor):  # which would be a list of its rows
             raise TypeError(f"{self._name}: params must be a list, or a module's .parameters()")
-        given: list[Any] = list(params)
+        given = list[Any](params)
         self.param_groups: list[Options] = []
         self.state: dict[Tensor, State] = {}  # in the order of the parameters
         self.schedule: float | None = None  # what a schedule multiplies the rates with now
@@ -64,20 +62,21 @@ class Optimizer:
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         """Add a group, ``{"params": tensors, option: value, …}``; its first update is at the scheduled rate."""
-        found = {**self.defaults, **self._options(group), "params": list(group.get("params", ()))}
+        params = list(group.get("params", ()))
+        members = [*self.state, *params]
+        found = {**self._options({**self.defaults, **group}), "params": params}
         if self.schedule is not None:
             found.update(initial_lr=found["lr"], lr=found["lr"] * self.schedule)
-        members = [*self.state, *found["params"]]
         for i, p in enumerate(members):
             if not isinstance(p, Tensor):
                 raise TypeError(f"{self._name}: parameter {i} must be a Tensor, got {type(p).__name__}")
             if not p.is_leaf:
                 raise ValueError(f"{self._name}: parameter {i} (shape {p.shape}) is the result of an operation; only "
                                  "leaf tensors can be optimized")
-        if len(set(members)) < len(members) or not found["params"]:
+        if len(set(members)) < len(members) or not params:
             raise ValueError(f"{self._name}: a group has no parameters, or a parameter was given twice")
         self.param_groups.append(found)
-        self.state.update({p: {"step": 0} for p in found["params"]})
+        self.state.update({p: {"step": 0} for p in params})
 
     def _options(self, group: Mapping[str, Any]) -> Options:
         """The options of a group as Python numbers, however they were set. Raises the errors of the class."""
@@ -100,7 +99,7 @@ class Optimizer:
         """The arrays to keep for each parameter of a group, which start as zeros; by default there are none."""
         return ()
 
-    def constants(self, step: int, options: Options) -> Sequence[float]:
+    def constants(self, step: int, options: Options) -> Sequence[Any]:
         """The numbers in update number `step` = 1, 2, … of a parameter, which `update` multiplies and adds.
 
         If it is not overridden, they are the options, in the order of the defaults.
@@ -130,21 +129,19 @@ class Optimizer:
         with span(f"{self._name}.step"):
             work = list[Work]()
             for group in self.param_groups:
-                options, found = self._options(group), dict[Any, Sequence[Any]]()
+                options = self._options(group)
                 names = self.state_names(options)
+                constants = cache(lambda step, kind, options=options: [
+                    np.array(c, kind) if kind else c for c in self.constants(step, options)])
                 for p in group["params"]:
-                    if p.grad is None:
-                        continue
-                    state, arrays = self.state[p], self._arrays(p, names)
-                    step, kind = state["step"] + 1, arrays[1].dtype.char if is_host(arrays[1]) else ""
-                    if (step, kind) not in found:
-                        constants = self.constants(step, options)
-                        found[step, kind] = [np.array(c, kind) for c in constants] if kind else constants
-                    work.append((found[step, kind], state, arrays))
-                    p.bump_tick()
+                    if p.grad is not None:
+                        state, arrays = self.state[p], self._arrays(p, names)
+                        kind = arrays[1].dtype.char if is_host(arrays[1]) else ""
+                        work.append((constants(state["step"] + 1, kind), state, arrays))
+                        p.bump_tick()
             sizes = [arrays[0].size for *_, arrays in work]
-            threads = min(parallel.thread_count(), sum(sizes) // WORTH_A_THREAD)
-            parallel.run([partial(self._run, share) for share in parallel.shares(work, sizes, max(1, threads))])
+            threads = min(parallel.thread_count(), 1 + sum(sizes) // WORTH_A_THREAD)
+            parallel.run([partial(self._run, share) for share in parallel.shares(work, sizes, threads)])
 
     def _arrays(self, p: Tensor, names: Sequence[str]) -> list[Array]:
         """The parameter as it is; its gradient and its state, which starts as zeros, in the dtype of the arithmetic.
@@ -158,9 +155,8 @@ class Optimizer:
             if array is None:
                 array = np.zeros(value.shape, dtype)
             if array.shape != value.shape:
-                position = [id(q) for q in self.state].index(id(p))
-                raise ValueError(f"{self._name}: parameter {position} has shape {value.shape} and its {name} has "
-                                 f"{array.shape}; make a new optimizer after changing the shape of a parameter")
+                raise ValueError(f"{self._name}: a parameter has shape {value.shape} and its {name} {array.shape}; "
+                                 "make a new optimizer after changing the shape of a parameter")
             if array.dtype != dtype or array.device != value.device:
                 array = asarray_on(device_of(value), array, dtype)
             found.append(array)
@@ -201,29 +197,26 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Go on from what `state_dict` returned; ValueError, and nothing changed, if it does not fit.
 
-        Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them.
+        Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them. Groups are new dictionaries.
         """
         try:
-            own, saved = self.param_groups, state_dict["param_groups"]
-            sizes = [[len(group["params"]) for group in groups] for groups in (saved, own)]
-            if sizes[0] != sizes[1]:
-                raise ValueError(f"its groups have other numbers of parameters, {sizes[0]}, than {sizes[1]}")
-            groups = [{**group, **self._options(given)} for group, given in zip(own, saved, strict=True)]
+            saved = state_dict["param_groups"]
+            groups = [{**group, **self._options(given)}
+                      for group, given in zip(self.param_groups, saved, strict=True)]
             places = {i: (p, group) for given, group in zip(saved, groups, strict=True)
                       for i, p in zip(given["params"], group["params"], strict=True)}
             state: dict[Tensor, State] = {p: {"step": 0} for p in self.state}
             for key, entry in state_dict["state"].items():
                 p, group = places[int(key)]
-                step = np.asarray(entry["step"]).item()
-                state[p]["step"] = whole_number(step, f"step of parameter {key}", "the state", 0)
+                state[p]["step"] = whole_number(np.asarray(entry["step"]).item(), f"step of parameter {key}",
+                                                "the state", 0)
                 for name in self.state_names(group):
                     array = state[p][name] = np.array(entry[name], order="C")
                     if array.shape != p.shape or array.dtype.kind not in "iuf":
                         raise ValueError(f"{name} of parameter {key} must be floating, of shape {p.shape}, got "
                                          f"{array.dtype} {array.shape}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            reason = f"there is no {error}" if isinstance(error, KeyError) else error
-            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {reason}") from error
-        for group, found in zip(own, groups, strict=True):
-            group.update(found)
-        self.state = state
+            sizes = [len(group["params"]) for group in self.param_groups]
+            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer, with {sizes} parameters in "
+                             f"its groups: {error!r}") from error
+        self.param_groups, self.state = groups, state

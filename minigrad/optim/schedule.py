@@ -49,7 +49,7 @@ class LambdaLR:
         factor = self.optimizer.schedule = self.lr_lambda(self.last_step)
         for group in self.optimizer.param_groups:
             group.setdefault("initial_lr", group["lr"])
-            group["lr"] = float(number(float(group["initial_lr"]) * factor, "the rate", "LambdaLR", 0))
+            group["lr"] = float(number(group["initial_lr"] * factor, "the rate", "LambdaLR", 0))
 
     def state_dict(self) -> dict[str, Any]:
         """The step. The initial rates are in the optimizer's state_dict; save and load both."""

@@ -31,7 +31,7 @@ def test_graphviz_draws_every_box_edge_and_frame(tmp_path):
         {(source, number) for number, entry in tape.entries.items() for _, source in entry.parents})
     assert {*map(str, (*tape.entries, *tape.leaves))} == set(graph.nodes())
     texts = {"".join(text.itertext()) for text in ET.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
-    assert {call.name for entry in tape.entries.values() for call in entry.frame.modules} <= texts
+    assert {call.name for entry in tape.entries.values() for call in entry.modules} <= texts
 
 
 def test_without_graphviz_there_is_dot_and_one_line_that_says_what_to_install(monkeypatch, tmp_path):

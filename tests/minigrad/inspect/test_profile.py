@@ -1,6 +1,7 @@
 """profile: calls and times, by operation, module and span, exact by a clock that operations move; the trace file."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -99,7 +100,8 @@ def test_operations(program, expected):
     with mg.profile() as profile:
         program(leaf(3))
     assert table(profile, "operation") == expected
-    assert profile.elapsed * 1e3 == pytest.approx(sum(row[-1] for row in expected.values()), abs=1e-9)
+    took = f"{sum(row[-1] for row in expected.values()):.3f}"
+    assert str(profile).startswith(f"{took} ms in all that ran, of them {took} in operations")
 
 
 @pytest.mark.parametrize(("model", "expected"), [
@@ -152,11 +154,11 @@ def test_the_events_of_the_trace_lie_in_each_other(tmp_path, device, clock):
     profile.save(tmp_path / "trace.json")
     events, found, stack = json.loads((tmp_path / "trace.json").read_text(encoding="utf-8"))["traceEvents"], set(), []
     assert len(events) == len(profile.spans)
-    for event in events:
+    for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         begin, end = event["ts"], event["ts"] + event["dur"]
         while stack and stack[-1][0] <= begin:
             stack.pop()
-        assert 0 <= begin <= end <= (stack[-1][0] if stack else profile.elapsed * 1e6)
+        assert 0 <= begin <= end <= (stack[-1][0] if stack else math.inf)
         found.add((event["name"], event["cat"], stack[-1][1] if stack else None))
         stack.append((end, event["name"]))
     assert found >= {("step", "span", None), ("Transformer", "module", "step"), ("encoder", "module", "Transformer"),

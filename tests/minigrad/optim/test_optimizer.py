@@ -150,8 +150,8 @@ DAMAGE = """
     step: entries[0].update(step=1.5)
     step: entries[0].update(step=-1)
     lr: group.update(lr="x")
-    numbers of parameters: group["params"].pop()
-    there is no 'exp_avg': entries[0].update(momentum_buffer=entries[0].pop("exp_avg"))
+    longer: group["params"].pop()
+    'exp_avg': entries[0].update(momentum_buffer=entries[0].pop("exp_avg"))
     exp_avg_sq of parameter 1: entries[1].update(exp_avg_sq=np.ones(4))
     optimizer: entries.update({2: entries[0]})
     momentum: group.update(momentum=0.9)
@@ -203,15 +203,15 @@ def test_the_model_moves_after_the_optimizer_was_built(make, stand_in):
         np.testing.assert_array_equal(a, b)
 
 
-def test_a_parameter_or_a_gradient_that_changed_shape_is_named():
+def test_a_parameter_or_a_gradient_that_changed_shape_is_an_error():
     p = tensor(2, 3)
     optimizer = optim.Adam([p])
     p.grad = Tensor(np.ones((2, 3)))
     p.grad.data = np.ones((3, 2))
-    with pytest.raises(ValueError, match=r"parameter 0 .*\(2, 3\).*\(3, 2\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3\) and its gradient \(3, 2\)"):
         optimizer.step()
     train(optimizer, [p], 1)
     p.data = np.zeros(4)
     p.grad = Tensor(np.zeros(4))
-    with pytest.raises(ValueError, match=r"parameter 0 .*\(4,\) .* exp_avg .*\(2, 3\)"):
+    with pytest.raises(ValueError, match=r"\(4,\) and its exp_avg \(2, 3\)"):
         optimizer.step()
