@@ -90,6 +90,16 @@ def test_any_mask_of_any_shape(data, batch, queries, keys, d, d_v, causal, scale
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-11)
 
 
+def test_heads_of_one_feature():
+    """Their scores are divided by 1."""
+    inputs = [Tensor(x.data) for x in qkv((2,), (2,), d=2, d_v=2)]
+    apart = [x.data.reshape(2, -1, 2, 1).swapaxes(1, 2) for x in inputs]
+    expected = reference(*apart, True, None, 0.0, np.ones((2, 2, 3, 4)))[0]
+    np.testing.assert_allclose(attend(*apart), expected, rtol=1e-12)
+    joined = F.multi_head_attention(*inputs, 2).numpy()
+    np.testing.assert_allclose(joined, expected.swapaxes(1, 2).reshape(joined.shape), rtol=1e-12)
+
+
 def looking():
     return tapping(lambda name, tensor: None)
 

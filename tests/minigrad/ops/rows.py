@@ -44,7 +44,7 @@ ELEMENTWISE = [*BY_NAME, *rows("""
     2 / x / 3                                       NONZERO
     x ** 2                                          X
     x ** -1.5                                       POSITIVE
-    2.5 ** x                                        X
+    0.4 ** x                                        X
     x ** c(WHOLE, x)                                NONZERO
     7.3 % x + remainder(x, 0.4)                     NONZERO
     maximum(maximum(x, -0.1), np.float64(0.1))      distinct(2, 3)

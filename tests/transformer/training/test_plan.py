@@ -62,6 +62,7 @@ def test_time_and_text_make_a_model_wider_and_repetition_raises_its_dropout():
     assert widths((5000, 5.0)) == widths((5000, 600.0)), "the text is the limit"
     dropouts = [planned(50_000, {"minutes": minutes, "d_model": 128})[2].dropout for minutes in (0.5, 5.0, 50.0)]
     assert dropouts[0] == 0 < dropouts[1] < dropouts[2]
+    assert [planned(5000, {"d_model": d_model})[2].num_heads for d_model in (96, 100)] == [3, 1]
 
 
 @pytest.mark.parametrize(("sources", "targets", "same"), [
