@@ -57,7 +57,8 @@ bench: $(VENV)/extra-bench $(VENV)/extra-mpi $(VENV)/extra-plot
 	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/distributed.py $(BENCH_ARGS)
 
-site: lessons $(VENV)/extra-test
+# The test extra has what the site needs.
+site: $(VENV)/extra-test
 	$(BIN)/python -m docs.site.build
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not gpu" --numprocesses auto --maxprocesses 2 --dist worksteal $(SITE_TESTS)
 
