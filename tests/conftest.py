@@ -31,8 +31,9 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_modifyitems(items):
-    """What may take minutes begins first: at the end, one process would work on it and the others wait."""
-    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
+    """What may take longest begins first: at the end, one process would work on it and the others wait."""
+    limits = {item: marker.args[0] for item in items if (marker := item.get_closest_marker("timeout"))}
+    items.sort(key=lambda item: -limits.get(item, 0))
 
 
 @pytest.fixture
