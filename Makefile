@@ -28,7 +28,7 @@ help:
 	@echo "make faults      COUNT=1000 kills, and as many damaged runs: is anything lost? (about an hour)"
 	@echo "make bench       training, memory, decoding, import and ranks against PyTorch (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons, and without answers in build/handouts (about a minute)"
-	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 5 minutes)"
+	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 3 minutes)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
 
