@@ -28,7 +28,7 @@ help:
 	@echo "make faults      COUNT=1000 kills, and as many damaged runs: is anything lost? (about an hour)"
 	@echo "make bench       training, memory, decoding, import and ranks against PyTorch (about an hour)"
 	@echo "make lessons     the lessons as executed notebooks, in build/lessons, and without answers in build/handouts (about a minute)"
-	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 5 minutes)"
+	@echo "make site        all of the documentation as a site in docs/_site, and check each page (about 3 minutes)"
 	@echo "make lint        ruff and mypy"
 	@echo "make clean       remove .venv, caches and build products; what training wrote to runs/ stays"
 
@@ -57,7 +57,8 @@ bench: $(VENV)/extra-bench $(VENV)/extra-mpi $(VENV)/extra-plot
 	$(BIN)/python benchmarks/import_time.py $(BENCH_ARGS)
 	$(BIN)/python benchmarks/distributed.py $(BENCH_ARGS)
 
-site: lessons $(VENV)/extra-test
+# The test extra has what the site needs.
+site: $(VENV)/extra-test
 	$(BIN)/python -m docs.site.build
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not gpu" --numprocesses auto --maxprocesses 2 --dist worksteal $(SITE_TESTS)
 

@@ -30,6 +30,12 @@ def pytest_xdist_auto_num_workers():
     return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
 
 
+def pytest_collection_modifyitems(items):
+    """What may take longest begins first: at the end, one process would work on it and the others wait."""
+    limits = {item: marker.args[0] for item in items if (marker := item.get_closest_marker("timeout"))}
+    items.sort(key=lambda item: -limits.get(item, 0))
+
+
 @pytest.fixture
 def stand_in():
     """The strict stand-in for CuPy, serving the cuda devices, with its counts at zero."""

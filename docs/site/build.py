@@ -1,4 +1,4 @@
-"""``python -m docs.site.build``: the demo, the tree of pages, Sphinx. Whatever Sphinx warns of ends the build.
+"""``python -m docs.site.build``: the demo, the lessons, the tree of pages, Sphinx, whose every warning ends the build.
 
 What is made on the way lies in build/site; the site itself is docs/_site, and needs nothing else.
 """
@@ -11,6 +11,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from docs.site.lessons import digest
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "site"
@@ -27,13 +29,17 @@ BELOW = {  # the pages below an index page, in the navigation
 
 
 def build() -> None:
-    demo = BUILD / "demo"
-    if not (demo / "explain.html").is_file():
-        run("-m", "transformer", "demo", "--out", str(demo))
+    demo, mark, current = BUILD / "demo", BUILD / "demo.digest", digest(ROOT / "transformer/cli/demo.py")
+    if mark.is_file() and mark.read_text() == current:
+        run(["-m", "docs.site.lessons"])
+    else:
+        shutil.rmtree(demo, ignore_errors=True)
+        run(["-m", "docs.site.lessons"], ["-m", "transformer", "demo", "--out", str(demo)])
+        mark.write_text(current)
     shutil.rmtree(PAGES, ignore_errors=True)
     collect()
     html = BUILD / "html"  # not the site: MyST-NB leaves notebooks beside what it writes
-    run("-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-a", "-c", "docs/site", str(PAGES), str(html))
+    run(["-m", "sphinx", "-q", "-W", "--keep-going", "-E", "-a", "-c", "docs/site", str(PAGES), str(html)])
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.copytree(html, SITE, ignore=shutil.ignore_patterns(".*", "_sources"))
     shutil.copyfile(demo / "explain.html", SITE / "explorer_demo.html")
@@ -41,12 +47,13 @@ def build() -> None:
     print(f"wrote {SITE.relative_to(ROOT)}; look at it: python -m http.server -d {SITE.relative_to(ROOT)}")
 
 
-def run(*command: str) -> None:
-    """Run Python with these arguments, in the repository. Exits with its status if it fails."""
+def run(*commands: list[str]) -> None:
+    """Run Python with each of these arguments, at the same time, in the repository. Exits if one fails."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment, check=False)
-    if done.returncode:
-        sys.exit(f"failed: python {' '.join(command)}")
+    running = [subprocess.Popen([sys.executable, *command], cwd=ROOT, env=environment) for command in commands]
+    failed = [" ".join(command) for command, process in zip(commands, running, strict=True) if process.wait()]
+    if failed:
+        sys.exit(f"failed: python {' and '.join(failed)}")
 
 
 def collect() -> None:

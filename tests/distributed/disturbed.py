@@ -1,6 +1,6 @@
-"""The command, on ranks of which some meet a fault: ``disturbed.py RANKS FAULT[@STEP] arguments of the command``.
+"""The command, on ranks of which some meet a fault: ``disturbed.py WHO FAULT[@STEP] arguments of the command``.
 
-RANKS are numbers with commas between them, or ``all``. FAULT is a function below or the name of a signal; it happens
+WHO are numbers with commas between them, or ``all``. FAULT is a function below or the name of a signal; it happens
 after the update STEP, or before the command begins. ``{rank}`` in an argument is the number of the rank.
 """
 
@@ -14,7 +14,7 @@ from minigrad.device import array_module
 
 from tests.strict_cupy import cupy, special
 from transformer.cli import main, sources
-from transformer.distributed import buckets, launch
+from transformer.distributed import buckets, launch, ranks
 from transformer.training import loop, threads
 from transformer.training.trainer import Trainer
 
@@ -50,6 +50,7 @@ def elsewhere(_):
 
 def impatience(_):
     launch.Ranks = functools.partial(launch.Ranks, timeout=4)
+    ranks.GRACE = 3.0
 
 
 def nothing(_):
@@ -86,12 +87,12 @@ def of_name(name):
     return globals().get(name) or (lambda _: signal.raise_signal(getattr(signal, name)))
 
 
-def begin(ranks, fault, *arguments):
+def begin(who, fault, *arguments):
     rank = os.environ.get("OMPI_COMM_WORLD_RANK", "0")
     name, _, step = fault.partition("@")
     if name == "SIGSTOP":
         impatience(None)
-    if ranks == "all" or rank in ranks.split(","):
+    if who == "all" or rank in who.split(","):
         action, update = of_name(name), Trainer.update
 
         def update_and_meet(trainer, group):

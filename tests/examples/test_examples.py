@@ -1,5 +1,6 @@
 """Every example runs, shortened."""
 
+import math
 import re
 import runpy
 import sys
@@ -57,8 +58,8 @@ def test_characters(tmp_path):
 @pytest.mark.slow
 def test_a_loop_on_ranks_as_one_process():
     pytest.importorskip("mpi4py", reason="the extra mpi is not installed")
-    losses = re.findall(r"step \d+: loss (\S+)", run_example("train_on_ranks.py", "--steps", 200).stdout)
-    assert float(losses[1]) < float(losses[0]) / 2
+    loss = re.search(r"step 100: loss (\S+)", run_example("train_on_ranks.py", "--steps", 100).stdout).group(1)
+    assert float(loss) < math.log(11) / 2  # ten letters and the end, by chance
 
 
 @pytest.mark.slow

@@ -8,8 +8,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from docs.site.build import ROOT, SITE
+from docs.site.build import BUILD, ROOT, SITE
 from docs.site.names import NAMESPACES, public
+from transformer.data import get_task
+from transformer.translator import Translator
 
 built = pytest.mark.skipif(not SITE.is_dir(), reason="docs/_site has not been built: make site")
 PAGES = {
@@ -55,6 +57,14 @@ def test_every_public_name_is_in_the_reference():
     described = {line.split()[0].rpartition(".")[2] for line in zlib.decompress(inventory).decode().splitlines()}
     for namespace in NAMESPACES:
         assert {name for name, value in public(namespace).items() if callable(value)} - described == set(), namespace
+
+
+@built
+@pytest.mark.site
+def test_the_demos_model_reads_the_dates():
+    """The recipe's figure in the README."""
+    result = Translator.load(BUILD / "demo").evaluate(*zip(*get_task("dates").pairs("test", 1000, seed=1), strict=True))
+    assert result["exact_match"] >= 0.99
 
 
 @built

@@ -102,7 +102,7 @@ class Ranks(Alone):
 
         self._mpi, self.timeout, self.for_all = MPI, timeout, False
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
-        self._sent, self._processes, self.watched = list[Any](), [list[Any](["unknown"])] * self.size, list[int]()
+        self._begun, self._processes, self.watched = list[Any](), [list[Any](["unknown"])] * self.size, list[int]()
         # Each kind of message has a communicator of its own, on which all ranks send in one order.
         self._control, self._comm, self._to_owners, self._to_all = (comm.Dup() for _ in range(4))
         # The name of the host for people, what tells it from others, and the number of the process.
@@ -114,28 +114,34 @@ class Ranks(Alone):
 
     # ----------------------------------------------------------------- what they tell each other
 
+    def _begin(self, *requests: Any) -> list[Any]:
+        """Keep requests, which hold the buffers that MPI reads and writes, until they are done."""
+        self._begun = [*filter(None, self._begun), *requests]
+        return [*requests]
+
     def exchange(self, value: Any) -> list[Any]:  # noqa: D102
         text, sizes = json.dumps(value).encode(), np.empty(self.size, np.int64)
-        self.wait([self._comm.Iallgather(np.array([len(text)]), sizes)])
+        self.wait(self._comm.Iallgather(np.array([len(text)]), sizes))
         texts = bytearray(sizes.sum())
-        self.wait([self._comm.Iallgatherv(text, [texts, sizes.tolist()])])
+        self.wait(self._comm.Iallgatherv(text, [texts, sizes.tolist()]))
         return [json.loads(texts[end - size:end]) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
 
     def broadcast_arrays(self, arrays: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:  # noqa: D102
         own = {name: np.array(array, order="C") for name, array in (arrays or {}).items()}
         for name, shape, dtype in self.first(lambda: [[key, a.shape, a.dtype.str] for key, a in own.items()]):
             own.setdefault(name, np.empty(shape, dtype))
-        self.wait([self._comm.Ibcast([array, self._mpi.BYTE]) for array in own.values()])
+        self.wait(*(self._comm.Ibcast([array, self._mpi.BYTE]) for array in own.values()))
         return own
 
     def all_to_all(self, sent: np.ndarray, sizes: Sequence[int]) -> tuple[list[Any], np.ndarray]:
         """Send each rank its row of `sent`, (size, n). A request, and what it fills with so many values of each."""
         received = np.empty(sum(sizes), sent.dtype)
-        return [self._to_owners.Ialltoallv([sent, [sent.shape[1]] * self.size], [received, sizes])], received
+        request = self._to_owners.Ialltoallv([sent, [sent.shape[1]] * self.size], [received, sizes])
+        return self._begin(request), received
 
     def all_gather(self, values: np.ndarray) -> list[Any]:
         """Send our row of `values`, (size, n), to all ranks. A request, after which all rows are there."""
-        return [self._to_all.Iallgather(self._mpi.IN_PLACE, values)]
+        return self._begin(self._to_all.Iallgather(self._mpi.IN_PLACE, values))
 
     def arrived(self, requests: list[Any]) -> bool:
         """Whether requests are done; lets MPI go on."""
@@ -158,9 +164,10 @@ class Ranks(Alone):
 
     # ----------------------------------------------------------------- waits
 
-    def wait(self, requests: list[Any]) -> None:
+    def wait(self, *requests: Any) -> None:
         """Wait for MPI requests; RankError as `wait_until`."""
-        self.wait_until(lambda: self.arrived(requests))
+        begun = self._begin(*requests)
+        self.wait_until(lambda: self.arrived(begun))
 
     def wait_until(self, done: Callable[[], bool]) -> None:
         """Ask `done`, which lets MPI go on, until it is; RankError if a rank failed, is gone, or does not answer."""
@@ -196,32 +203,60 @@ class Ranks(Alone):
     def silent(self) -> str:
         """The ranks that do not wait for others themselves, in words."""
         self._tell("", WAITING)
-        answered, deadline = {self.rank}, time.monotonic() + GRACE
-        while time.monotonic() < deadline:
-            answered.update(rank for rank, _ in self._told(WAITING))
-            time.sleep(0.01)
+        answered = {self.rank, *self._hear(WAITING, GRACE, self._from_all)}
         return ", ".join(self.name(rank) for rank in range(self.size) if rank not in answered) or "a rank"
 
     def _tell(self, value: Any, tag: int) -> None:
-        self._sent += [self._control.isend(value, rank, tag) for rank in range(self.size) if rank != self.rank]
+        self._begin(*(self._control.isend(value, rank, tag) for rank in range(self.size) if rank != self.rank))
 
     def _told(self, tag: int) -> Iterator[tuple[int, Any]]:
         """The values with this tag that have arrived, and the ranks that sent them."""
-        self.arrived(self._sent)  # lets those of this rank go on
+        self.arrived(self._begun)  # lets those of this rank go on
         status = self._mpi.Status()
         while self._control.iprobe(tag=tag, status=status):
             rank = status.Get_source()
             yield rank, self._control.recv(source=rank, tag=tag)
+
+    def _hear(self, tag: int, patience: float, enough: Callable[[dict[int, Any]], bool]) -> dict[int, Any]:
+        """The values with this tag, by rank, as soon as they are enough, or after so many seconds."""
+        told, deadline = dict[int, Any](), time.monotonic() + patience
+        while not enough(told) and time.monotonic() < deadline:
+            told.update(self._told(tag))
+            time.sleep(0.005)
+        return told
+
+    def _from_all(self, told: dict[int, Any]) -> bool:
+        return len(told) == self.size - 1
 
     def fail(self, text: str, details: str = "") -> None:
         """Tell the others that this rank failed, and why: their waits end with a RankError."""
         self._tell([" ".join(text.split()), details], FAILED)
 
     def _leave(self) -> None:
-        """At the end of the program: if an exception ended it, tell the others, who may wait for this rank."""
+        """At the end of the program: if an exception ended it, tell the others, who may wait for this rank.
+
+        They get time to end all: Open MPI's launcher may crash if a rank ends while another is in MPI's Finalize.
+        """
         error = getattr(sys, "last_value", None)
-        if error is not None and not isinstance(error, RankError) and not self._mpi.Is_finalized():
-            self.fail(f"{type(error).__name__}: {error}")
+        if not self._mpi.Is_finalized():
+            if error is not None and not isinstance(error, RankError):
+                self.fail(f"{type(error).__name__}: {error}")
+                self._hear(FAILED, GRACE, self._from_all)
+            self._settle(1)
+
+    def _settle(self, status: int) -> None:
+        """Wait until all that this rank began is done; if that does not come, end all ranks, rank 0 first.
+
+        What another rank never answers cannot be taken back, and MPI would go on with buffers that Python's end frees.
+        """
+        self._hear(WAITING, STAGGER * (self.rank + 0.2), lambda _: self.arrived(self._begun))
+        if not self.arrived(self._begun):
+            self._abort(status)
+
+    def _abort(self, status: int) -> NoReturn:
+        write(sys.stdout, "")
+        self._control.Abort(status)
+        os._exit(status)  # where MPI cannot
 
     def end(self, line: str, status: int, details: str = "") -> NoReturn:
         """End all ranks with this status, and one line on standard error for all of them.
@@ -247,25 +282,22 @@ class Ranks(Alone):
                     line = f"Error: {self.name(self.rank)}: {line.removeprefix('Error: ')}"
                 write(sys.__stderr__, f"{details}{line}\n")
             if alike:
+                self._settle(status)
                 sys.exit(status)
             time.sleep(STAGGER / 5)  # in which the launcher passes the line on
-        sys.stdout.flush()
-        self._control.Abort(status)
-        os._exit(status)  # where MPI cannot
+        self._abort(status)
 
     def _all_fail_alike(self, line: str, own: bool) -> bool:
         """Wait until all ranks have told this line, or until this one shall report: whether they have."""
-        told, began = dict[int, str](), time.monotonic()
         if self.rank == 0:
             patience = ALIKE * (own and not self.for_all)
         else:
             patience = GRACE * (0 not in self.watched or _runs(self._processes[0][2])) + STAGGER * self.rank
-        while time.monotonic() - began < patience:
-            told.update((rank, _cause(text)) for rank, (text, _) in self._told(FAILED))
-            if len(told) == self.size - 1 and {*told.values()} == {_cause(line)}:
-                return True
-            time.sleep(0.005)
-        return False
+
+        def alike(told: dict[int, Any]) -> bool:
+            return self._from_all(told) and {_cause(text) for text, _ in told.values()} == {_cause(line)}
+
+        return alike(self._hear(FAILED, patience, alike))
 
 
 def write(stream: Any, text: str) -> None:

@@ -73,7 +73,6 @@ class ParallelGradients:
         self.shards = whole_number(shards, "shards", "ParallelGradients")
         self._block = ExitStack()
         self._recorded: RecordedGradients | None = None
-        self._exchange: Any = None  # of the last batch; kept, since MPI may write into its buffers after a failure
 
     def __enter__(self) -> Self:
         """Start the threads."""
@@ -144,7 +143,7 @@ class ParallelGradients:
         own, exchange = self.ranks.own(len(shards)), None
         if self.ranks is not ALONE:
             leaves = (p for p in reversed(list(self.model.parameters())) if p.requires_grad)
-            self._exchange = exchange = Exchange(self.ranks, leaves, len(shards))
+            exchange = Exchange(self.ranks, leaves, len(shards))
         total = parallel.GradientSum(len(shards), own, exchange.put if exchange else None)
 
         def of_shard(number: int) -> Any:

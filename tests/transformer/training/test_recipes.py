@@ -7,7 +7,8 @@ from transformer.data.tasks import TASKS, get_task
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, model_config, training_options
 
-FIGURES = {"copy": 0.999, "reverse": 0.999, "sort": 0.999, "addition": 0.99, "dates": 0.99}  # of the README
+# The figures of the README, and the share of a recipe's updates that is enough for them. The site's test has the dates.
+FIGURES = {"addition": (0.99, 2 / 3), "copy": (0.999, 1 / 2), "reverse": (0.999, 1 / 2), "sort": (0.999, 2 / 3)}
 
 
 def prepared(name, train_count):
@@ -35,9 +36,11 @@ def test_every_pair_fits_the_model(name):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_recipe_reaches_the_figure(name, tmp_path):
-    """1,000 unseen pairs of the test split, decoded greedily; minutes for each task."""
+    """1,000 unseen pairs of the test split, decoded greedily."""
     task, recipe, train_pairs, tokenizers = prepared(name, RECIPES[name]["train_count"])
+    figure, share = FIGURES[name]
+    options = training_options(recipe | {"steps": round(share * recipe["steps"])})
     result = train(tmp_path, model_config(recipe, *tokenizers), *tokenizers, train_pairs,
-                   task.pairs("valid", recipe["valid_count"], seed=1), training_options(recipe))
+                   task.pairs("valid", recipe["valid_count"], seed=1), options)
     report = result.translator.evaluate(*zip(*task.pairs("test", 1000, seed=1), strict=True))
-    assert report["exact_match"] >= FIGURES[name]
+    assert report["exact_match"] >= figure
