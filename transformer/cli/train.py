@@ -29,7 +29,6 @@ from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
 from transformer.distributed import Alone, launch
 from transformer.training.checkpoints import load_run
-from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
 from transformer.training.messages import counted
@@ -202,8 +201,6 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
                           options, run.data, device, which or False, not quiet,
                           lambda: click.echo("\n".join(prepared.said)), profile, ranks)
     click.echo(_report(out, result, options, result.progress.step == before))
-    if not can_draw():
-        click.echo("no history.png: it needs matplotlib, from  pip install 'minigrad-transformer[plot]'", err=True)
 
 
 def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing_to_do: bool) -> str:

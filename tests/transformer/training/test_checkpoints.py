@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import sys
 from functools import partial
 
 import pytest
@@ -198,4 +199,9 @@ def test_no_training_fails_for_its_log_or_its_picture(what, out, monkeypatch, ca
         assert (out / "history.png").read_bytes().startswith(b"\x89PNG")
         monkeypatch.setattr("transformer.explore.plots.plot_history", lambda *arguments, **options: 1 / 0)
         log.draw("exact_match")
-        assert "note: no history.png: division by zero" in capsys.readouterr().err
+        monkeypatch.undo()
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        log.draw("exact_match")
+        told = capsys.readouterr().err
+        assert "note: no history.png: division by zero" in told
+        assert "note: no history.png: a plot needs the package 'matplotlib', from pip install" in told
