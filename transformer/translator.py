@@ -238,7 +238,7 @@ def chosen_alpha(folder: str | Path, ranks: Alone = ALONE) -> float:
 
     def read() -> float:
         with suppress(OSError, ValueError):
-            match json.loads(read_file(path, 200)):
+            match json.loads(read_file(path)):
                 case {"alpha": int() | float() as alpha} if 0 <= alpha <= MAX_ALPHA:
                     return alpha
         if path.exists():

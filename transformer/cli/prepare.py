@@ -107,7 +107,7 @@ def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples
         out: the folder of the run.
     """
     config, training, amount, expected = plan.config, plan.training, plan.amount, plan.expected
-    too_long = plan.too_long + len(text.valid) - len(valid)
+    too_long = len(text.train) - len(plan.pairs) + len(text.valid) - len(valid)
     tokens = [token for example in unseen for ids in example for token in ids]
     unknown = tokens.count(UNK) / len(tokens)
     different = {*valid}

@@ -37,21 +37,19 @@ from transformer.training.run_folder import (
     OPTIMIZER,
     RunError,
     checkpoint_names,
-    naming,
     newest,
     pointed,
     read_file,
     remove,
+    replace_file,
     resolve,
     sync_folder,
-    write_synced,
 )
 
 FORMAT = 3
 NUMERICS = 6  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
 NOISE = {"exact_match": 0.0, "bleu": 5.0}  # of so little BLEU, a few chance words decide
-LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ class Progress:
     def from_json(cls, values: dict[str, Any]) -> Self:
         """The inverse of `dataclasses.asdict`; KeyError or TypeError for malformed values."""
         found = values["validation"]
-        return cls(**values | {"validation": None if found is None else Validation(**found)})
+        return cls(**values | {"validation": found and Validation(**found)})
 
 
 @dataclass
@@ -167,7 +165,7 @@ Arrays = dict[str, np.ndarray]
 
 
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], moments: dict[str, Any]) -> None:
-    """Write the checkpoint `name`, complete or not at all; NotFinite, or an OSError that names it."""
+    """Write the checkpoint `name`, complete or not at all; raises NotFinite, or an OSError."""
     check_finite(model)
     check_finite(moments, "the optimizer's")
     final = folder / "checkpoints" / name
@@ -175,24 +173,17 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
     # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
     text = json.dumps(run.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace")
     belongs = {"run": _checksum(text)}
-    with naming(final):
-        try:
-            temporary.mkdir(parents=True, exist_ok=True)
-            write_synced(temporary / RUN, text)
-            save_tensors(temporary / MODEL, model, belongs)
-            save_tensors(temporary / OPTIMIZER, moments, belongs)
-            if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
-                remove(final)
-            os.replace(temporary, final)
-            sync_folder(final.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-def write_empty_moments(folder: Path, name: str) -> None:
-    """Write an empty optimizer's file to a checkpoint whose own was removed, so that it can be the latest."""
-    checkpoint = folder / "checkpoints" / name
-    save_tensors(checkpoint / OPTIMIZER, {}, {"run": _checksum((checkpoint / RUN).read_bytes())})
+    try:
+        temporary.mkdir(parents=True, exist_ok=True)
+        replace_file(temporary / RUN, text)
+        save_tensors(temporary / MODEL, model, belongs)
+        save_tensors(temporary / OPTIMIZER, moments, belongs)
+        if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
+            remove(final)
+        os.replace(temporary, final)
+        sync_folder(final.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 # --------------------------------------------------------------------------- reading
@@ -238,7 +229,7 @@ def load_checkpoint(folder: Path, name: str) -> tuple[Run, Arrays, Arrays]:
     if not checkpoint.is_dir():
         raise RunError(f"{folder}: the checkpoint {name} is missing")
     try:
-        text = read_file(checkpoint / RUN, LARGEST_RUN)
+        text = read_file(checkpoint / RUN)
         model = _load_arrays(checkpoint / MODEL, text)
         moments = Arrays()
         if _needs_moments(folder, name) or os.path.lexists(checkpoint / OPTIMIZER):

@@ -136,7 +136,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None
     messages = Messages(sys.stderr if first else None)
     trainer.model.train()
     with (_in_one_line(trainer), trainer.gradients, stop_request() as stop,
-          progress_bar(trainer.total_steps, progress.step, messages, show_progress and first) as bar,
+          progress_bar(trainer.total_steps, progress.step, messages, show_progress) as bar,
           closing(step_profiles(trainer.model, profile, messages)) as profiles):
         measuring: Any = None
         groups = trainer.groups()
@@ -244,7 +244,7 @@ def _in_one_line(trainer: Trainer) -> Iterator[None]:
         if isinstance(error, NotFinite):
             raise TrainingError(f"{error} by step {trainer.progress.step}; begin anew with a lower learning rate or a "
                                 f"longer warm-up{intact}") from error
-        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        reason = f"{error.filename or trainer.out}: {error.strerror or error}"
         raise TrainingError(f"the run cannot be saved: {reason}; when that is mended, "
                             f"{'go on with --resume' if last else 'begin anew'}{intact}") from error
 

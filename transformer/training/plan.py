@@ -57,7 +57,6 @@ class Plan:
 
     Attributes:
         pairs: the training pairs without those that are too long.
-        too_long: how many were.
         tokenizers: of source and target; the same object twice if the vocabulary is shared.
         amount: of the text in `pairs`.
         options: the given options and the planned ones, which give the plan again.
@@ -66,7 +65,6 @@ class Plan:
     """
 
     pairs: Pairs
-    too_long: int
     tokenizers: tuple[Tokenizer, Tokenizer]
     amount: Amount
     options: Options
@@ -92,8 +90,6 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
     """
     if unknown := given.keys() - NAMES:
         raise ValueError(f"plan_text: there is no option {', '.join(sorted(unknown))}")
-    if not pairs:
-        raise DataError("plan_text: there are no pairs to train on")
     options, tokenizers = vocabularies(pairs, given)
     limit = model_config(changed(RECIPES["text"], given), *tokenizers).max_length
     chosen, examples = fitting(pairs, *tokenizers, limit)
@@ -102,8 +98,7 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
     source, target = (int(side[~examples.too_long].sum(dtype=np.int64))
                       for side in (examples.source_lengths, examples.steps))
     amount = Amount(len(chosen), source, target)
-    return Plan(chosen, len(pairs) - len(chosen), tokenizers, amount,
-                *complete(options, amount, tokenizers, threads or usable_threads()))
+    return Plan(chosen, tokenizers, amount, *complete(options, amount, tokenizers, threads or usable_threads()))
 
 
 def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
@@ -177,8 +172,8 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
         options = {"d_model": d_model, "num_heads": heads, "d_ff": 4 * d_model, "layers": 3} | options
     config = model_config(changed(RECIPES["text"], options), *tokenizers)
     if not given.keys() & {"steps", "epochs", "minutes"}:
-        longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
-        options["steps"] = round(longest.updates * min(1, most_passes(amount) / longest.passes))
+        longest = {"minutes": LONGEST_RUN, "epochs": most_passes(amount)} | options
+        options["steps"] = round(expected(longest, amount, config, threads).updates)
     run = expected(options, amount, config, threads)
     first = max(1, round(run.updates * FIRST_LOOK / run.minutes))
     options = {

@@ -49,7 +49,7 @@ def test_what_is_given_stays():
     assert options == GIVEN
     found = training.to_json() | config.to_json() | {"layers": config.num_decoder_layers}
     assert {name: found[name] for name in GIVEN} == GIVEN
-    with pytest.raises(DataError, match="no pairs to train on"):
+    with pytest.raises(DataError, match="no pair of the training text"):
         plan.plan_text([], {})
 
 
