@@ -156,7 +156,7 @@ class Run:
             raise ValueError(f"it has format {values['format']!r}, this version reads format {FORMAT}")
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
-        return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"],
+        return cls(TransformerConfig(**values["model"]), source, target, values["data"],
                    TrainingOptions(**values["training"]), Progress.from_json(values["progress"]),
                    values["numerics"], name)
 
@@ -258,10 +258,7 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
     """The trained model, in evaluation mode on `device`, and its `Run`; raises RunError as `load_run` does."""
     run, arrays, _ = load_run(folder, which, ranks)
     model = Transformer(run.config)
-    try:
-        model.load_state_dict(arrays)
-    except ValueError as error:
-        raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
+    model.load_state_dict(arrays)
     return model.eval().to(device), run
 
 
