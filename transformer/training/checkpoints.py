@@ -120,7 +120,7 @@ class Progress:
 
 @dataclass
 class Run:
-    """The contents of a checkpoint beside its arrays.
+    """What is trained and how, and the contents of a checkpoint beside its arrays.
 
     Attributes:
         config: the configuration of the model.

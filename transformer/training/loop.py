@@ -20,7 +20,6 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
-from transformer.model import TransformerConfig
 from transformer.training.checkpoints import NOISE, Progress, Run, Validation
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar, shortened
@@ -59,20 +58,15 @@ class TrainingResult:
     by_alpha: dict[float, float]
 
 
-def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
-          train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
-          device: str = "cpu", resume: bool | str = False, progress: bool = True,
-          started: Callable[[], object] | None = None, profile: str | Path | None = None,
-          ranks: Alone = ALONE) -> TrainingResult:
+def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str = "cpu",
+          resume: bool | str = False, progress: bool = True, started: Callable[[], object] | None = None,
+          profile: str | Path | None = None, ranks: Alone = ALONE) -> TrainingResult:
     """Train a Transformer on pairs of texts, in the folder `out`.
 
     Args:
         out: the run's folder; `transformer.training.run_folder` describes its files.
-        config: the model's sizes and options.
-        source_tokenizer, target_tokenizer: the tokenizers; one object if the vocabulary is shared.
+        run: the model's configuration, the tokenizers, how to train, and the source of the pairs, which is saved.
         train_pairs, valid_pairs: (source, target) texts.
-        options: how to train.
-        data: the source of the pairs, which is saved with the model.
         device: the device to train on.
         resume: continue from the latest checkpoint in `out`, or from the one with this name; the updates are those of a
             run that was never stopped. See `Trainer.restore`.
@@ -95,24 +89,23 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         Stopped: a KeyboardInterrupt; on Ctrl-C, SIGTERM or SIGHUP, after a checkpoint was saved.
         RankError: another rank failed, is gone, or has other code, configuration, data or vocabularies.
     """
-    out, first = Path(out), ranks.rank == 0
+    out, first, options = Path(out), ranks.rank == 0, run.options
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
     with stopping_at_once(), only_writer(out, new=not resume) if first else nullcontext():
         keep_freed_memory()
-        run = Run(config, source_tokenizer, target_tokenizer, data or {}, options)
         trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
-        ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
-                      the_options=options.to_json, the_data_or_the_vocabularies=lambda: run.progress.data_checksum)
+        ranks.compare(the_version_of_the_code=code_digest, the_configuration=run.config.to_json,
+                      the_options=options.to_json, the_data_or_the_vocabularies=lambda: trainer.progress.data_checksum)
         if resume:
             trainer.restore(resume if isinstance(resume, str) else "latest")
         elif first:
             trainer.log.cut_after(0)
-            _write_tokenizers(out, source_tokenizer, target_tokenizer)
+            _write_tokenizers(out, run.source_tokenizer, run.target_tokenizer)
         if started is not None:
             started()
         try:
-            with suitable_products(config, options.threads):
+            with suitable_products(run.config, options.threads):
                 fit(trainer, progress, profile if first else None)
         finally:
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.
@@ -122,7 +115,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
         trainer.translator.alpha = chosen_alpha(out, ranks)
     best: Any = kept.progress.validation  # not None, since a run ends with a validation
-    return TrainingResult(out, trainer.translator, kept.name, best, run.progress, by_alpha)
+    return TrainingResult(out, trainer.translator, kept.name, best, trainer.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:

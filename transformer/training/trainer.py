@@ -75,7 +75,8 @@ class Trainer:
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
                  ranks: Alone = ALONE) -> None:
         options = self.options = run.options
-        self.run, self.ranks = run, ranks
+        self.run = run = replace(run, numerics=Run.numerics)  # those that it goes on with
+        self.ranks = ranks
         self.out, self.log = out, Log(out / "log.csv")
         self.latest = ""
         self.best: tuple[str | None, Validation | None] = None, None
