@@ -102,8 +102,8 @@ class TransformerConfig:
     @classmethod
     def tiny(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
         """2+2 layers of 64 features: learns the generated tasks in a minute or two."""
-        sizes = {"d_model": 64, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 2, "d_ff": 256}
-        return cls(source_vocab_size, target_vocab_size, **sizes | changes)
+        preset = {"d_model": 64, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 2, "d_ff": 256}
+        return cls(source_vocab_size, target_vocab_size, **preset | changes)
 
     @classmethod
     def small(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
@@ -113,9 +113,9 @@ class TransformerConfig:
     @classmethod
     def base(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
         """The base model of "Attention is all you need" (Vaswani et al. 2017, table 3), three-way tied."""
-        sizes = {"d_model": 512, "num_encoder_layers": 6, "num_decoder_layers": 6, "d_ff": 2048, "max_length": 512}
-        choices = {"norm": "post", "tie_output": True, "share_embeddings": True}
-        return cls(source_vocab_size, target_vocab_size, **sizes | choices | changes)
+        preset: dict[str, Any] = {"d_model": 512, "num_encoder_layers": 6, "num_decoder_layers": 6, "d_ff": 2048,
+                                  "max_length": 512, "norm": "post", "tie_output": True, "share_embeddings": True}
+        return cls(source_vocab_size, target_vocab_size, **preset | changes)
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values, of which ``TransformerConfig(**values)`` makes it again."""
