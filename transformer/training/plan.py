@@ -98,7 +98,7 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
     source, target = (int(side[~examples.too_long].sum(dtype=np.int64))
                       for side in (examples.source_lengths, examples.steps))
     amount = Amount(len(chosen), source, target)
-    return Plan(chosen, tokenizers, amount, *complete(options, amount, tokenizers, threads or usable_threads()))
+    return complete(options, chosen, tokenizers, amount, threads or usable_threads())
 
 
 def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
@@ -155,14 +155,15 @@ def script(texts: Iterable[str]) -> str:
 # --------------------------------------------------------------------------- the model and the run
 
 
-def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokenizer], threads: int
-             ) -> tuple[Options, TransformerConfig, TrainingOptions, Expected]:
-    """The end of a `Plan`: the given options with a planned value for each other one that the recipe leaves open.
+def complete(given: Options, pairs: Pairs, tokenizers: tuple[Tokenizer, Tokenizer], amount: Amount, threads: int
+             ) -> Plan:
+    """The plan: the given options with a planned value for each other one that the recipe leaves open.
 
     Args:
         given: options as `changed` takes them.
-        amount: the training text.
+        pairs: the training text.
         tokenizers: of both sides, whose sizes the last layer has.
+        amount: of the training text.
         threads: the threads that the machine has for the run.
     """
     options: Options = {"batch_tokens": batch_tokens(amount)} | given
@@ -185,7 +186,7 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
     if first < options["valid_every"] / 2:
         options = {"valid_first": first} | options
     whole = changed(RECIPES["text"], options)
-    return options, model_config(whole, *tokenizers), training_options(whole), run
+    return Plan(pairs, tokenizers, amount, options, model_config(whole, *tokenizers), training_options(whole), run)
 
 
 def batch_tokens(amount: Amount) -> int:

@@ -12,8 +12,8 @@ TOKENIZERS = build_tokenizers("words", ["a b c"], ["d e"])
 
 def planned(pairs, given, threads=2):
     amount = plan.Amount(pairs, 9 * pairs, 11 * pairs)
-    options, config, training, expected = plan.complete(given, amount, TOKENIZERS, threads)
-    return options, training, config, expected
+    found = plan.complete(given, [], TOKENIZERS, amount, threads)
+    return found.options, found.training, found.config, found.expected
 
 
 @pytest.mark.parametrize("given", [
