@@ -142,11 +142,11 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     """A resumed run after the given changes."""
     earlier = run.options
     with mistakes():
-        training = training_options(changed(earlier.to_json(), given))
+        training = training_options(changed(vars(earlier), given))
     if "task" not in run.data and "train" not in run.data:
         raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
-    wanted = given | options_of(TransformerConfig, changed({}, given)) | training.to_json()
-    found = run.data | run.config.to_json() | earlier.to_json()
+    wanted = given | options_of(TransformerConfig, changed({}, given)) | vars(training)
+    found = run.data | vars(run.config) | vars(earlier)
     free = {*TrainingOptions.MAY_CHANGE, "layers", *(sources.TEXTS if "train" in run.data else ())}
     different = [name for name in wanted if name not in free and wanted[name] != found.get(name)]
     if different:

@@ -1,6 +1,6 @@
 """The live model of a page: all that a browser needs to run a translator on any text, forward and backward.
 
-    config       that of the model (`TransformerConfig.to_json`)
+    config       that of the model, a `TransformerConfig`
     parameters   by dotted name, a tied one under its first name; in the smallest of float16, float32 and float64 that
                  holds it exactly
     tokenizers   source and target: their kind, their tokens by id, and the merges of byte pairs, first learned first
@@ -78,7 +78,7 @@ def live_model(translator: Translator, model: Transformer, texts: tuple[Sequence
                examples: Sequence[Example], written: bool) -> Json:
     """The entry "model" of a page's data, as the top of this file describes it."""
     sources, targets = texts
-    return {"config": model.config.to_json(),
+    return {"config": vars(model.config),
             "parameters": {name: encoded(parameter) for name, parameter in model.named_parameters()},
             "tokenizers": {"source": described(translator.source_tokenizer),
                            "target": described(translator.target_tokenizer)},

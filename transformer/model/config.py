@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from minigrad import Tensor
@@ -25,7 +25,7 @@ _KINDS: dict[str, Any] = {"int": int, "float": int | float, "bool": bool, "bool 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Everything `Transformer` needs to be built; saved with every checkpoint.
+    """Everything `Transformer` needs to be built; its ``vars`` are JSON values, and saved with every checkpoint.
 
     Attributes:
         source_vocab_size, target_vocab_size: numbers of token ids, the special ones included.
@@ -116,10 +116,6 @@ class TransformerConfig:
         preset: dict[str, Any] = {"d_model": 512, "num_encoder_layers": 6, "num_decoder_layers": 6, "d_ff": 2048,
                                   "max_length": 512, "norm": "post", "tie_output": True, "share_embeddings": True}
         return cls(source_vocab_size, target_vocab_size, **preset | changes)
-
-    def to_json(self) -> dict[str, Any]:
-        """A dictionary of JSON values, of which ``TransformerConfig(**values)`` makes it again."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

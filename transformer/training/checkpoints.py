@@ -144,10 +144,10 @@ class Run:
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
         shared = self.source_tokenizer is self.target_tokenizer
-        return {"format": FORMAT, "numerics": self.numerics, "model": self.config.to_json(),
+        return {"format": FORMAT, "numerics": self.numerics, "model": vars(self.config),
                 "source_tokenizer": self.source_tokenizer.to_json(),
                 "target_tokenizer": None if shared else self.target_tokenizer.to_json(), "data": self.data,
-                "training": self.options.to_json(), "progress": asdict(self.progress)}
+                "training": vars(self.options), "progress": asdict(self.progress)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any], name: str) -> Self:

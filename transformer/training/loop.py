@@ -95,8 +95,9 @@ def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, dev
     with stopping_at_once(), only_writer(out, new=not resume) if first else nullcontext():
         keep_freed_memory()
         trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
-        ranks.compare(the_version_of_the_code=code_digest, the_configuration=run.config.to_json,
-                      the_options=options.to_json, the_data_or_the_vocabularies=lambda: trainer.progress.data_checksum)
+        ranks.compare(the_version_of_the_code=code_digest, the_configuration=lambda: vars(run.config),
+                      the_options=lambda: vars(options),
+                      the_data_or_the_vocabularies=lambda: trainer.progress.data_checksum)
         if resume:
             trainer.restore(resume if isinstance(resume, str) else "latest")
         elif first:

@@ -106,7 +106,7 @@ def model_of(name):
 def as_data(model):
     """The model as a page has it."""
     parameters = {name: encoded(parameter) for name, parameter in model.named_parameters()}
-    return {"config": model.config.to_json(), "parameters": parameters}
+    return {"config": vars(model.config), "parameters": parameters}
 
 
 class Run:

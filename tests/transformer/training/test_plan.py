@@ -47,7 +47,7 @@ GIVEN = {"batch_tokens": 333, "d_model": 48, "num_heads": 3, "layers": 2, "d_ff"
 def test_what_is_given_stays():
     options, training, config, _ = planned(5000, GIVEN)
     assert options == GIVEN
-    found = training.to_json() | config.to_json() | {"layers": config.num_decoder_layers}
+    found = vars(training) | vars(config) | {"layers": config.num_decoder_layers}
     assert {name: found[name] for name in GIVEN} == GIVEN
     with pytest.raises(DataError, match="no pair of the training text"):
         plan.plan_text([], {})
