@@ -111,12 +111,6 @@ class Progress:
         """The training loss per token since the last validation; NaN before the first update."""
         return float(self.loss_sum) / self.loss_tokens if self.loss_tokens else math.nan
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `dataclasses.asdict`; KeyError or TypeError for malformed values."""
-        found = values["validation"]
-        return cls(**values | {"validation": found and Validation(**found)})
-
 
 @dataclass
 class Run:
@@ -156,9 +150,11 @@ class Run:
             raise ValueError(f"it has format {values['format']!r}, this version reads format {FORMAT}")
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
+        progress = Progress(**values["progress"])
+        if progress.validation:
+            progress.validation = Validation(**values["progress"]["validation"])
         return cls(TransformerConfig(**values["model"]), source, target, values["data"],
-                   TrainingOptions(**values["training"]), Progress.from_json(values["progress"]),
-                   values["numerics"], name)
+                   TrainingOptions(**values["training"]), progress, values["numerics"], name)
 
 
 Arrays = dict[str, np.ndarray]

@@ -5,10 +5,9 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import minigrad
 from minigrad.device.memory import pool_use
@@ -20,7 +19,7 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
-from transformer.training.checkpoints import NOISE, Progress, Run, Validation
+from transformer.training.checkpoints import NOISE, Progress, Run
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar, shortened
 from transformer.training.options import TrainingOptions
@@ -40,20 +39,19 @@ class TrainingError(RuntimeError):
     """Training cannot continue; the message is one line, and the last checkpoint is intact."""
 
 
-@dataclass(frozen=True)
-class TrainingResult:
+class TrainingResult(NamedTuple):
     """How a run ended: its folder, the model with the best weights, and the progress.
 
     Attributes:
         kept: the name of the checkpoint with the best weights.
-        best: the validation of these.
+        best: the `Validation` of these.
         by_alpha: the BLEU of a beam of 4 on validation sentences for each `ALPHAS`, where that was to be chosen.
     """
 
     out: Path
     translator: Translator
     kept: str
-    best: Validation
+    best: Any
     progress: Progress
     by_alpha: dict[float, float]
 
@@ -115,8 +113,7 @@ def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, dev
         kept = trainer.load_best()
         by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
         trainer.translator.alpha = chosen_alpha(out, ranks)
-    best: Any = kept.progress.validation  # not None, since a run ends with a validation
-    return TrainingResult(out, trainer.translator, kept.name, best, trainer.progress, by_alpha)
+    return TrainingResult(out, trainer.translator, kept.name, kept.progress.validation, trainer.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:
@@ -126,8 +123,8 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None
         Stopped: a KeyboardInterrupt; Ctrl-C, SIGTERM or SIGHUP came. It is raised between two updates, after saving.
         TrainingError: the loss or a weight is not finite, or a file cannot be written.
     """
-    progress, options, first = trainer.progress, trainer.options, trainer.ranks.rank == 0
-    messages = Messages(sys.stderr if first else None)
+    progress, options = trainer.progress, trainer.options
+    messages = Messages(sys.stderr if trainer.ranks.rank == 0 else None)
     trainer.model.train()
     with (_in_one_line(trainer), trainer.gradients, stop_request() as stop,
           progress_bar(trainer.total_steps, progress.step, messages, show_progress) as bar,
