@@ -40,7 +40,7 @@ class TrainingError(RuntimeError):
 
 
 class TrainingResult(NamedTuple):
-    """How a run ended: its folder, the model with the best weights, and the progress.
+    """How a run ended: the model with the best weights, and the progress.
 
     Attributes:
         kept: the name of the checkpoint with the best weights.
@@ -48,7 +48,6 @@ class TrainingResult(NamedTuple):
         by_alpha: the BLEU of a beam of 4 on validation sentences for each `ALPHAS`, where that was to be chosen.
     """
 
-    out: Path
     translator: Translator
     kept: str
     best: Any
@@ -76,7 +75,7 @@ def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, dev
             reaches the others; a program that catches it calls ``ranks.fail``, or they wait for the timeout.
 
     Returns:
-        The folder, a translator with the best weights, the best validation, and the progress.
+        A translator with the best weights, the best validation, and the progress.
 
     Raises:
         RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; another training writes to it;
@@ -113,7 +112,7 @@ def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, dev
         kept = trainer.load_best()
         by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
         trainer.translator.alpha = chosen_alpha(out, ranks)
-    return TrainingResult(out, trainer.translator, kept.name, kept.progress.validation, trainer.progress, by_alpha)
+    return TrainingResult(trainer.translator, kept.name, kept.progress.validation, trainer.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:
