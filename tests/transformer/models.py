@@ -33,10 +33,9 @@ class Example:
 
     def loss(self, rows=slice(None), reduction="mean"):
         """The label-smoothed loss of some of the texts, without the columns that are padding in all of them."""
-        pad = getattr(self.model, "config", self.model).pad_id
+        pad, memory = getattr(self.model, "config", self.model).pad_id, getattr(self.model, "cross_attention", False)
         trimmed = [ids[rows][:, :1 + np.flatnonzero((ids[rows] != pad).any(axis=0)).max()] for ids in self.sides]
-        beside = self.beside() if isinstance(self.model, LanguageModel) else {}  # a Transformer encodes in its loss
-        more = {name: memory[:2][rows] for name, memory in beside.items()}
+        more = {"memory": self.beside()["memory"][:2][rows]} if memory else {}
         return self.model.loss(*trimmed, label_smoothing=0.1, reduction=reduction, **more)
 
     def along(self):

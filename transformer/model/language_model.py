@@ -48,6 +48,7 @@ class LanguageModel(nn.Module):
             raise ValueError(f"LanguageModel: positions must be one of {', '.join(POSITIONS)}, got {positions!r}")
         added, rotary = POSITIONS[positions], RotaryPositions() if positions == "rotary" else None
         self.vocab_size, self.max_length, self.pad_id = vocab_size, None if rotary else max_length, pad_id
+        self.cross_attention = cross_attention
         self.table = token_table(vocab_size, d_model)
         self.positions = None if added is None else added(max_length, d_model)
         self.scale = d_model ** 0.5 if positions == "sinusoidal" else 1.0  # as Vaswani et al., section 3.4
@@ -77,6 +78,8 @@ class LanguageModel(nn.Module):
             IndexError: an id outside the vocabulary.
         """
         ids = ids_on(self.table.weight.device, ids, self.vocab_size, "LanguageModel:")
+        if (memory is None) is self.cross_attention:
+            raise TypeError("LanguageModel: a memory belongs to a model with cross_attention=True, and to no other")
         past = 0 if cache is None else cache.begin(ids)
         length = ids.shape[1] - past
         x = self.table(ids[:, past:]) * self.scale  # (B, T, D)

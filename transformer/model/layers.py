@@ -97,7 +97,7 @@ class DecoderLayer(nn.Module):
         config: of the whole model; the layer takes its widths, heads, dropout, activation and norms from it.
         options: in place of `config`, the fields of a `LayerConfig` by name: d_model, num_heads, d_ff, and any others.
         cross_attention: False for the layer of a decoder without encoder: ``layer(x, mask=mask)``. The attributes
-            `cross_attention` and `cross_attention_residual` are then None.
+            `cross_attention` and `cross_attention_residual` are then None, and it ignores a memory.
     """
 
     self_attention: Any  # a MultiHeadAttention, or what is called like one
@@ -129,14 +129,15 @@ class DecoderLayer(nn.Module):
             (B, T, D)
 
         Raises:
-            TypeError: no memory for the cross-attention, or one without it, such as a mask in its place.
+            TypeError: no memory for the cross-attention, or a mask in its place.
         """
         x = self.self_attention_residual(x, lambda y: self.self_attention(
             y, y, y, mask, **given(cache and cache.tokens)))
-        if (memory is None) is not (self.cross_attention_residual is None):
-            raise TypeError("DecoderLayer: a memory belongs to a layer with cross_attention=True, and to no other: "
-                            "layer(x, mask=mask)")
-        if memory is not None:
+        crosses, is_mask = self.cross_attention_residual is not None, getattr(memory, "dtype", None) == "bool"
+        if (crosses and memory is None) or (not crosses and is_mask):
+            raise TypeError("DecoderLayer: cross-attention needs the memory; a layer without is called layer(x, "
+                            "mask=mask)")
+        if crosses:
             x = self.cross_attention_residual(x, lambda y: self.cross_attention(
                 y, memory, memory, memory_mask, **given(cache and cache.memory)))
         return self.feed_forward_residual(x, self.feed_forward)
