@@ -345,7 +345,7 @@ class Trainer:
                     earlier = load_checkpoint(out, other)[0].progress
                     if earlier.step <= progress.step:
                         self._improves(other, earlier.validation)
-            self._point(run.name, pruned=bool(moments))
+            self._point(run.name, pruned=which == "latest" and bool(moments))  # else later ones stay until it saves
             self.log.cut_after(progress.validated)
 
         self.latest, self.best = run.name, (None, None)
