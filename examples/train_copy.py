@@ -23,7 +23,7 @@ def main(out: str, steps: int, device: str) -> None:
     train_pairs = get_task("copy").pairs("train", data["train_count"], seed=1)  # [("c a b", "c a b"), …]
     valid_pairs = get_task("copy").pairs("valid", data["valid_count"], seed=1)
     tokenizers = build_tokenizers("words", *zip(*train_pairs, strict=True))  # from letters to numbers and back
-    run = Run(model_config(recipe, *tokenizers), *tokenizers, data, training_options(recipe))
+    run = Run(model_config(recipe, *tokenizers), tokenizers, data, training_options(recipe))
 
     result = train(out, run, train_pairs, valid_pairs, device, resume=is_run(out))
 

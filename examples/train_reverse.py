@@ -32,7 +32,7 @@ def main(out: str, steps: int, device: str) -> None:
     options = TrainingOptions(steps=steps, batch_tokens=1024, learning_rate=2e-3, warmup_steps=200, schedule="cosine",
                               label_smoothing=0.0, valid_every=500)
     data = {"task": "reverse", "train_count": 50_000, "valid_count": 500, "seed": 1}  # for  train --resume
-    result = train(out, Run(config, *tokenizers, data, options), train_pairs, valid_pairs, device, resume=is_run(out))
+    result = train(out, Run(config, tokenizers, data, options), train_pairs, valid_pairs, device, resume=is_run(out))
 
     test_pairs = task.pairs("test", 1000, seed=1)
     sources, references = zip(*test_pairs, strict=True)

@@ -24,7 +24,7 @@ def main(files: tuple[Path, ...], minutes: float, out: str, device: str) -> None
     train_pairs, valid_pairs = read_parallel(*files[:2]), read_parallel(*files[2:])
     plan = plan_text(train_pairs, {"minutes": minutes})  # vocabulary, model and schedule for so much text and time
     data = {"train": [str(path.resolve()) for path in files[:2]], "valid": [str(path.resolve()) for path in files[2:]]}
-    run = Run(plan.config, *plan.tokenizers, data, plan.training)
+    run = Run(plan.config, plan.tokenizers, data, plan.training)
     result = train(out, run, plan.pairs, valid_pairs, device, resume=is_run(out))
 
     scores = result.translator.evaluate(*zip(*valid_pairs, strict=True), beam=4)

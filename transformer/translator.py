@@ -76,7 +76,7 @@ class Translator:
         Its `alpha` is `chosen_alpha` of the run. Raises what `load_model` raises.
         """
         model, run = load_model(folder, device, which, ranks)
-        loaded = cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
+        loaded = cls(model, *run.tokenizers, chosen_alpha(folder, ranks))
         loaded.data = run.data
         return loaded
 

@@ -27,7 +27,7 @@ def run(tmp_path_factory):
     options = TrainingOptions(steps=120, batch_tokens=1000, learning_rate=1e-2, warmup_steps=10, schedule="cosine",
                               label_smoothing=0.0, valid_every=120)
     data = {"train": ["a", "b"], "valid": ["c", "d"]}
-    train(folder, Run(config, *tokenizers, data, options), PAIRS, PAIRS[:3], progress=False)
+    train(folder, Run(config, tokenizers, data, options), PAIRS, PAIRS[:3], progress=False)
     return folder
 
 
@@ -57,9 +57,7 @@ def begun(monkeypatch):
 
     def training(*arguments, **keywords):
         values = inspect.signature(train).bind(*arguments, **keywords).arguments
-        run = values["run"]
-        tokenizers = run.source_tokenizer, run.target_tokenizer
-        calls.append(types.SimpleNamespace(**vars(run) | values, tokenizers=tokenizers))
+        calls.append(types.SimpleNamespace(**vars(values["run"]) | values))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(transformer.cli.train, "run_training", training)

@@ -67,7 +67,7 @@ def _of_task(given: dict[str, Any]) -> Prepared:
             "shared_vocab": _check_memory(recipe).share_embeddings, **_of_data(recipe)}
     text = sources.read(data)
     tokenizers = build_tokenizers(data["tokens"], *sides(text.train), data["shared_vocab"], data["vocab_size"])
-    run = Run(model_config(recipe, *tokenizers), *tokenizers, data, training)
+    run = Run(model_config(recipe, *tokenizers), tokenizers, data, training)
     return _counted(run, text.train, text.valid)
 
 
@@ -87,7 +87,7 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
                         "--max-length")
-    run = Run(plan.config, *plan.tokenizers, sources.files(given) | _of_data(plan.options), plan.training)
+    run = Run(plan.config, plan.tokenizers, sources.files(given) | _of_data(plan.options), plan.training)
     return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, out)))
 
 
@@ -156,7 +156,7 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     text = sources.read(run.data, given)
     pairs = [text.train, text.valid]
     if "train" in run.data:
-        pairs = [fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0] for side in pairs]
+        pairs = [fitting(side, *run.tokenizers, run.config.max_length)[0] for side in pairs]
     return _counted(run, *pairs)
 
 

@@ -197,7 +197,7 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
         each = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
         prepared.said.append(each + counted(options.threads, "thread"))
     before = run.progress.step if which else None
-    result = run_training(out, run, prepared.train, prepared.valid, device, which or False, not quiet,
+    result = run_training(out, run, prepared.train, prepared.valid, device, which, not quiet,
                           lambda: click.echo("\n".join(prepared.said)), profile, ranks)
     click.echo(_report(out, result, options, result.progress.step == before))
 

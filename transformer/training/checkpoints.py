@@ -118,7 +118,7 @@ class Run:
 
     Attributes:
         config: the configuration of the model.
-        source_tokenizer, target_tokenizer: the same object if the vocabulary is shared.
+        tokenizers: of source and target; the same object twice if the vocabulary is shared.
         data: the source of the examples, as JSON values.
         options: the training options.
         progress: what the training has reached.
@@ -127,8 +127,7 @@ class Run:
     """
 
     config: TransformerConfig
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
+    tokenizers: tuple[Tokenizer, Tokenizer]
     data: dict[str, Any]
     options: TrainingOptions
     progress: Progress = field(default_factory=Progress)
@@ -137,10 +136,10 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
-        shared = self.source_tokenizer is self.target_tokenizer
+        source, target = self.tokenizers
         return {"format": FORMAT, "numerics": self.numerics, "model": vars(self.config),
-                "source_tokenizer": self.source_tokenizer.to_json(),
-                "target_tokenizer": None if shared else self.target_tokenizer.to_json(), "data": self.data,
+                "source_tokenizer": source.to_json(),
+                "target_tokenizer": None if target is source else target.to_json(), "data": self.data,
                 "training": vars(self.options), "progress": asdict(self.progress)}
 
     @classmethod
@@ -153,7 +152,7 @@ class Run:
         progress = Progress(**values["progress"])
         if progress.validation:
             progress.validation = Validation(**values["progress"]["validation"])
-        return cls(TransformerConfig(**values["model"]), source, target, values["data"],
+        return cls(TransformerConfig(**values["model"]), (source, target), values["data"],
                    TrainingOptions(**values["training"]), progress, values["numerics"], name)
 
 

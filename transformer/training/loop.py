@@ -99,7 +99,7 @@ def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, dev
             trainer.restore(resume if isinstance(resume, str) else "latest")
         elif first:
             trainer.log.cut_after(0)
-            _write_tokenizers(out, run.source_tokenizer, run.target_tokenizer)
+            _write_tokenizers(out, *run.tokenizers)
         if started is not None:
             started()
         try:

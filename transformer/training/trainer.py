@@ -92,7 +92,7 @@ class Trainer:
         self.progress = run.progress = Progress(data_checksum=checksum)
         minigrad.manual_seed(options.seed)
         self.model = Transformer(run.config).to(device)
-        self.translator = Translator(self.model, run.source_tokenizer, run.target_tokenizer)
+        self.translator = Translator(self.model, *run.tokenizers)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
         threads = dividing_threads(run.config, options.threads or 1, options.batch_tokens // ranks.size)
@@ -105,8 +105,8 @@ class Trainer:
 
     def _encoded(self, kind: str, pairs: Pairs, checksum: int = 0) -> Examples:
         """The token ids of `pairs`, whose checksum goes on from `checksum`; RunError for one beyond the positions."""
-        run, limit = self.run, self.run.config.max_length
-        examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
+        limit = self.run.config.max_length
+        examples = Examples(pairs, *self.run.tokenizers, limit, checksum)
         too_long = np.flatnonzero(examples.too_long) + 1
         if too_long.size:
             raise RunError(f"{kind} pair {too_long[0]} has more tokens than the model's {limit:,} positions (too long: "

@@ -23,7 +23,7 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path, device):
     run, _, moments = load_run(tmp_path, "latest")
     assert runs.bits(moments) == runs.bits(trainer.moments())
     assert (run.options, run.to_json()) == (trainer.options, trainer.run.to_json())
-    assert run.source_tokenizer is run.target_tokenizer, "as they were built: shared"
+    assert run.tokenizers[0] is run.tokenizers[1], "as they were built: shared"
     for where in ("cpu", device):
         model, run = load_model(tmp_path, where, "latest")
         assert (model.training, model.device, model.config) == (False, where, runs.config())

@@ -38,7 +38,7 @@ def test_every_pair_fits_the_model(name):
 def test_the_recipe_reaches_the_figure(name, tmp_path):
     """1,000 unseen pairs of the test split, decoded greedily; minutes for each task."""
     task, recipe, train_pairs, tokenizers = prepared(name, RECIPES[name]["train_count"])
-    run = Run(model_config(recipe, *tokenizers), *tokenizers, {}, training_options(recipe))
+    run = Run(model_config(recipe, *tokenizers), tokenizers, {}, training_options(recipe))
     result = train(tmp_path, run, train_pairs, task.pairs("valid", recipe["valid_count"], seed=1))
     report = result.translator.evaluate(*zip(*task.pairs("test", 1000, seed=1), strict=True))
     assert report["exact_match"] >= FIGURES[name]
