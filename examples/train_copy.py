@@ -7,6 +7,7 @@ import click
 
 from transformer.cli.command import DEVICE, Command
 from transformer.data import build_tokenizers, get_task
+from transformer.training.checkpoints import Run
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, model_config, training_options
 from transformer.training.run_folder import is_run
@@ -22,9 +23,9 @@ def main(out: str, steps: int, device: str) -> None:
     train_pairs = get_task("copy").pairs("train", data["train_count"], seed=1)  # [("c a b", "c a b"), …]
     valid_pairs = get_task("copy").pairs("valid", data["valid_count"], seed=1)
     tokenizers = build_tokenizers("words", *zip(*train_pairs, strict=True))  # from letters to numbers and back
-    config, options = model_config(recipe, *tokenizers), training_options(recipe)
+    run = Run(model_config(recipe, *tokenizers), tokenizers, data, training_options(recipe))
 
-    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, data, device, resume=is_run(out))
+    result = train(out, run, train_pairs, valid_pairs, device, resume=is_run(out))
 
     test_pairs = get_task("copy").pairs("test", 1000, seed=1)
     sources, references = zip(*test_pairs, strict=True)

@@ -8,6 +8,7 @@ import click
 from transformer import TransformerConfig
 from transformer.cli.command import DEVICE, Command
 from transformer.data import build_tokenizers, get_task
+from transformer.training.checkpoints import Run
 from transformer.training.loop import train
 from transformer.training.options import TrainingOptions
 from transformer.training.run_folder import is_run
@@ -31,7 +32,7 @@ def main(out: str, steps: int, device: str) -> None:
     options = TrainingOptions(steps=steps, batch_tokens=1024, learning_rate=2e-3, warmup_steps=200, schedule="cosine",
                               label_smoothing=0.0, valid_every=500)
     data = {"task": "reverse", "train_count": 50_000, "valid_count": 500, "seed": 1}  # for  train --resume
-    result = train(out, config, *tokenizers, train_pairs, valid_pairs, options, data, device, resume=is_run(out))
+    result = train(out, Run(config, tokenizers, data, options), train_pairs, valid_pairs, device, resume=is_run(out))
 
     test_pairs = task.pairs("test", 1000, seed=1)
     sources, references = zip(*test_pairs, strict=True)

@@ -9,6 +9,7 @@ import click
 
 from transformer.cli.command import DEVICE, Command
 from transformer.data import read_parallel
+from transformer.training.checkpoints import Run
 from transformer.training.loop import train
 from transformer.training.plan import plan_text
 from transformer.training.run_folder import is_run
@@ -23,8 +24,8 @@ def main(files: tuple[Path, ...], minutes: float, out: str, device: str) -> None
     train_pairs, valid_pairs = read_parallel(*files[:2]), read_parallel(*files[2:])
     plan = plan_text(train_pairs, {"minutes": minutes})  # vocabulary, model and schedule for so much text and time
     data = {"train": [str(path.resolve()) for path in files[:2]], "valid": [str(path.resolve()) for path in files[2:]]}
-    result = train(out, plan.config, *plan.tokenizers, plan.pairs, valid_pairs, plan.training, data, device,
-                   resume=is_run(out))
+    run = Run(plan.config, plan.tokenizers, data, plan.training)
+    result = train(out, run, plan.pairs, valid_pairs, device, resume=is_run(out))
 
     scores = result.translator.evaluate(*zip(*valid_pairs, strict=True), beam=4)
     print(f"BLEU {scores['bleu']:.1f} on {scores['sentences']:,} sentences ({scores['bleu_signature']})\n")

@@ -76,7 +76,7 @@ class Translator:
         Its `alpha` is `chosen_alpha` of the run. Raises what `load_model` raises.
         """
         model, run = load_model(folder, device, which, ranks)
-        loaded = cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
+        loaded = cls(model, *run.tokenizers, chosen_alpha(folder, ranks))
         loaded.data = run.data
         return loaded
 
@@ -238,7 +238,7 @@ def chosen_alpha(folder: str | Path, ranks: Alone = ALONE) -> float:
 
     def read() -> float:
         with suppress(OSError, ValueError):
-            match json.loads(read_file(path, 200)):
+            match json.loads(read_file(path)):
                 case {"alpha": int() | float() as alpha} if 0 <= alpha <= MAX_ALPHA:
                     return alpha
         if path.exists():

@@ -7,7 +7,7 @@ from tests.transformer.commands import SMALL, call
 
 OPTIONS = [*SMALL, "--dropout", 0.1, "--valid-sentences", 4, "--threads", 1, "--shards", 4, "--steps", 10,
            "--valid-every", 4]
-OURS = ("Error: ", "stopped", "Traceback", "step ", "note: ", "no history.png")
+OURS = ("Error: ", "stopped", "Traceback", "step ", "note: ")
 COMMAND = ["-m", "transformer"]
 DISTURBED = Path(__file__).with_name("disturbed.py")
 

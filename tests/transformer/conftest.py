@@ -12,6 +12,7 @@ from tests.transformer.commands import SMALL, call
 from tests.transformer.digits import PAIRS
 from transformer import TransformerConfig
 from transformer.data import build_tokenizers
+from transformer.training.checkpoints import Run
 from transformer.training.loop import train
 from transformer.training.options import TrainingOptions
 
@@ -26,7 +27,7 @@ def run(tmp_path_factory):
     options = TrainingOptions(steps=120, batch_tokens=1000, learning_rate=1e-2, warmup_steps=10, schedule="cosine",
                               label_smoothing=0.0, valid_every=120)
     data = {"train": ["a", "b"], "valid": ["c", "d"]}
-    train(folder, config, *tokenizers, PAIRS, PAIRS[:3], options, data, progress=False)
+    train(folder, Run(config, tokenizers, data, options), PAIRS, PAIRS[:3], progress=False)
     return folder
 
 
@@ -56,8 +57,7 @@ def begun(monkeypatch):
 
     def training(*arguments, **keywords):
         values = inspect.signature(train).bind(*arguments, **keywords).arguments
-        tokenizers = values["source_tokenizer"], values["target_tokenizer"]
-        calls.append(types.SimpleNamespace(**values, tokenizers=tokenizers))
+        calls.append(types.SimpleNamespace(**vars(values["run"]) | values))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(transformer.cli.train, "run_training", training)

@@ -45,14 +45,14 @@ def run(out, resume=False, model=None, train_pairs=PAIRS, valid_pairs=VALID, dev
     """Train in `out` without drawing curves; `changes` are of the options."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Log, "draw", lambda self, metric: None)
-        return train(out, config(**(model or {})), *tokenizers, train_pairs, valid_pairs, options(**changes),
-                     device=device, resume=resume, progress=False)
+        return train(out, Run(config(**(model or {})), tokenizers, {}, options(**changes)), train_pairs, valid_pairs,
+                     device, resume, progress=False)
 
 
 def new_trainer(out, model=None, train_pairs=PAIRS, valid_pairs=VALID, device="cpu", resume=None, **changes):
     """A trainer that made no step yet, and whose log is begun; or that goes on from the checkpoint `resume`."""
     out.mkdir(parents=True, exist_ok=True)
-    trainer = Trainer(out, Run(config(**(model or {})), *TOKENIZERS, {}, options(**changes)), train_pairs,
+    trainer = Trainer(out, Run(config(**(model or {})), TOKENIZERS, {}, options(**changes)), train_pairs,
                       valid_pairs, device)
     if resume:
         trainer.restore(resume)

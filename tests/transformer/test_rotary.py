@@ -47,8 +47,8 @@ def test_operands_stay_as_they_are():
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: RotaryPositions(layout="thirds"), "layout must be one of halves, interleaved, got 't"),
-    (lambda: RotaryPositions(features=3), "features must be an even number, got 3"),
-    (lambda: RotaryPositions(features=8)(Tensor(X)), r"x of shape \(2, 3, 4, 6\) and 8 features"),
+    *[(lambda n=n: RotaryPositions(features=n)(Tensor(X)), rf"x of shape \(2, 3, 4, 6\) and {n} features")
+      for n in (-2, 3, 8)],
 ])
 def test_what_is_refused(make, message):
     with pytest.raises(ValueError, match=message):

@@ -13,11 +13,11 @@ from transformer.cli.command import DEVICE, FOLDER, options, quoted
 from transformer.cli.train import Training
 from transformer.cli.train import train as train_command
 from transformer.data import get_task
+from transformer.data.extras import require
 from transformer.distributed import ALONE
 from transformer.explore.data import Tokens
 from transformer.explore.plots import plot_attention
 from transformer.explore.translation import explain
-from transformer.training.log import can_draw
 from transformer.training.recipes import RECIPES
 from transformer.training.run_folder import is_run
 from transformer.translator import Translator
@@ -36,8 +36,7 @@ def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
     It takes a few minutes, and needs
     pip install 'minigrad-transformer[data,plot]'
     """
-    if not can_draw():
-        raise ImportError("the demo draws with matplotlib, from  pip install 'minigrad-transformer[data,plot]'")
+    require("matplotlib", "the demo", "data,plot")
     if is_run(out):
         click.echo(f"{out} holds a run already: going on with it (remove the folder to start afresh)")
     context.invoke(train_command, task="dates", out=out, steps=steps, device=device, resume=is_run(out), ranks=ALONE)

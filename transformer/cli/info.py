@@ -29,7 +29,7 @@ def info(context: click.Context, /, folder: Path, verify: bool) -> None:
         context.exit(int(damaged))
     model, run = load_model(folder, which="latest")
     click.echo(f"{folder}: {model.num_parameters():,} parameters")
-    for title, values in (("model", run.config.to_json()), ("data", run.data), ("training", run.options.to_json()),
+    for title, values in (("model", vars(run.config)), ("data", run.data), ("training", vars(run.options)),
                           ("so far", asdict(run.progress))):
         click.echo(f"\n{title}")
         for name, value in values.items():

@@ -67,7 +67,7 @@ def _of_task(given: dict[str, Any]) -> Prepared:
             "shared_vocab": _check_memory(recipe).share_embeddings, **_of_data(recipe)}
     text = sources.read(data)
     tokenizers = build_tokenizers(data["tokens"], *sides(text.train), data["shared_vocab"], data["vocab_size"])
-    run = Run(model_config(recipe, *tokenizers), *tokenizers, data, training)
+    run = Run(model_config(recipe, *tokenizers), tokenizers, data, training)
     return _counted(run, text.train, text.valid)
 
 
@@ -87,7 +87,7 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
                         "--max-length")
-    run = Run(plan.config, *plan.tokenizers, sources.files(given) | _of_data(plan.options), plan.training)
+    run = Run(plan.config, plan.tokenizers, sources.files(given) | _of_data(plan.options), plan.training)
     return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, out)))
 
 
@@ -107,7 +107,7 @@ def lines_of_plan(text: sources.Text, plan: Plan, valid: Pairs, unseen: Examples
         out: the folder of the run.
     """
     config, training, amount, expected = plan.config, plan.training, plan.amount, plan.expected
-    too_long = plan.too_long + len(text.valid) - len(valid)
+    too_long = len(text.train) - len(plan.pairs) + len(text.valid) - len(valid)
     tokens = [token for example in unseen for ids in example for token in ids]
     unknown = tokens.count(UNK) / len(tokens)
     different = {*valid}
@@ -142,11 +142,11 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     """A resumed run after the given changes."""
     earlier = run.options
     with mistakes():
-        training = training_options(changed(earlier.to_json(), given))
+        training = training_options(changed(vars(earlier), given))
     if "task" not in run.data and "train" not in run.data:
         raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
-    wanted = given | options_of(TransformerConfig, changed({}, given)) | training.to_json()
-    found = run.data | run.config.to_json() | earlier.to_json()
+    wanted = given | options_of(TransformerConfig, changed({}, given)) | vars(training)
+    found = run.data | vars(run.config) | vars(earlier)
     free = {*TrainingOptions.MAY_CHANGE, "layers", *(sources.TEXTS if "train" in run.data else ())}
     different = [name for name in wanted if name not in free and wanted[name] != found.get(name)]
     if different:
@@ -156,7 +156,7 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     text = sources.read(run.data, given)
     pairs = [text.train, text.valid]
     if "train" in run.data:
-        pairs = [fitting(side, run.source_tokenizer, run.target_tokenizer, run.config.max_length)[0] for side in pairs]
+        pairs = [fitting(side, *run.tokenizers, run.config.max_length)[0] for side in pairs]
     return _counted(run, *pairs)
 
 

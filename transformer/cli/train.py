@@ -29,7 +29,6 @@ from transformer.data.tasks import TASKS
 from transformer.data.vocabulary import SPECIALS
 from transformer.distributed import Alone, launch
 from transformer.training.checkpoints import load_run
-from transformer.training.log import can_draw
 from transformer.training.loop import TrainingResult, limits_reached
 from transformer.training.loop import train as run_training
 from transformer.training.messages import counted
@@ -189,21 +188,18 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
         ranks.first(lambda: check_new(out))  # before the data is prepared, which may take minutes
         prepared = prepare.begin(given, out, ranks, device)
     run = prepared.run
-    options = run.options
-    if options.threads is None and device == "cpu" and not which:
+    if run.options.threads is None and device == "cpu" and not which:
         # Those that divide a batch: more would gain little, and lose much where another program keeps a core busy.
-        threads = dividing_threads(run.config, usable_threads(ranks.local_size), options.batch_tokens // ranks.size)
-        options = replace(options, threads=ranks.first(lambda: threads))
+        threads = dividing_threads(run.config, usable_threads(ranks.local_size), run.options.batch_tokens // ranks.size)
+        run.options = replace(run.options, threads=ranks.first(lambda: threads))
+    options = run.options
     if device == "cpu" and options.threads:
         each = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
         prepared.said.append(each + counted(options.threads, "thread"))
     before = run.progress.step if which else None
-    result = run_training(out, run.config, run.source_tokenizer, run.target_tokenizer, prepared.train, prepared.valid,
-                          options, run.data, device, which or False, not quiet,
+    result = run_training(out, run, prepared.train, prepared.valid, device, which, not quiet,
                           lambda: click.echo("\n".join(prepared.said)), profile, ranks)
     click.echo(_report(out, result, options, result.progress.step == before))
-    if not can_draw():
-        click.echo("no history.png: it needs matplotlib, from  pip install 'minigrad-transformer[plot]'", err=True)
 
 
 def _report(out: Path, result: TrainingResult, options: TrainingOptions, nothing_to_do: bool) -> str:

@@ -4,11 +4,11 @@ import importlib
 from typing import Any
 
 
-def require(module: str, purpose: str) -> Any:
-    """Import ``module``, one of the optional libraries of the ``data`` extra, and return it.
+def require(module: str, purpose: str, extra: str = "data") -> Any:
+    """Import ``module``, one of the optional libraries, and return it.
 
     Raises:
-        ImportError: it is not installed; the message names ``purpose`` and the extra to install.
+        ImportError: it is not installed; the message names ``purpose`` and the ``extra`` to install.
     """
     try:
         return importlib.import_module(module)
@@ -16,5 +16,5 @@ def require(module: str, purpose: str) -> Any:
         package = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != package:
             raise  # the library is installed, but one of its dependencies is not: the message names it
-        message = f"{purpose} needs the package {package!r}, from  pip install 'minigrad-transformer[data]'"
+        message = f"{purpose} needs the package {package!r}, from  pip install 'minigrad-transformer[{extra}]'"
         raise ImportError(message, name=package) from None

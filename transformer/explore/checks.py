@@ -144,4 +144,4 @@ def _size(tensor: Tensor) -> float:
     """The root mean square of the finite entries (masked scores are −∞); 1 for a tensor of zeros."""
     host = to_numpy(tensor._data)
     finite = host[np.isfinite(host)].astype(np.float64)
-    return float(np.sqrt(np.mean(finite * finite))) or 1.0 if finite.size else 1.0
+    return float(np.linalg.norm(finite)) / max(1, finite.size) ** 0.5 or 1.0

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-import base64
 import math
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,10 +39,10 @@ class Tokens(NamedTuple):
     following: list[list[str]]
 
 
-def encode_array(array: Any, dtype: str) -> Json:
-    """An array, of any device, as JSON: shape, dtype and its little-endian bytes in C order."""
-    host = np.asarray(to_numpy(array), dtype=np.dtype(dtype).newbyteorder("<"))
-    return {"shape": list(host.shape), "dtype": dtype, "data": base64.b64encode(host.tobytes()).decode("ascii")}
+def encoded(parameter: Tensor) -> Json:
+    """A parameter as JSON: shape, dtype and its little-endian bytes in C order."""
+    array = exact(parameter)
+    return {"shape": list(array.shape), "dtype": array.dtype.name, "data": b64encode(array.tobytes()).decode("ascii")}
 
 
 def facts_of_attention(attention: AttentionTrace, checks: Mapping[str, Sequence[Check]]) -> Json:
@@ -69,9 +69,9 @@ def sides(attention: AttentionTrace) -> tuple[str, str]:
     return side, side
 
 
-def exact_dtype(parameter: Tensor) -> np.dtype[Any]:
-    """The smallest of float16, float32 and float64 that holds a parameter exactly: that of its training, as a rule."""
+def exact(parameter: Tensor) -> np.ndarray:
+    """A parameter in the smallest of float16, float32 and float64 that holds it: that of its training, as a rule."""
     host = to_numpy(parameter._data)
     with np.errstate(over="ignore"):
-        return next(dtype for dtype in map(np.dtype, ("float16", "float32", "float64"))
-                    if np.array_equal(host, host.astype(dtype), equal_nan=True))
+        return next(array for array in map(host.astype, ("<f2", "<f4", "<f8"))
+                    if np.array_equal(host, array, equal_nan=True))

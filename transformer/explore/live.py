@@ -1,6 +1,6 @@
 """The live model of a page: all that a browser needs to run a translator on any text, forward and backward.
 
-    config       that of the model (`TransformerConfig.to_json`)
+    config       that of the model, a `TransformerConfig`
     parameters   by dotted name, a tied one under its first name; in the smallest of float16, float32 and float64 that
                  holds it exactly
     tokenizers   source and target: their kind, their tokens by id, and the merges of byte pairs, first learned first
@@ -28,7 +28,7 @@ from minigrad.inspect.program import Section, sections
 
 from transformer.data.batches import Example, collate
 from transformer.data.tokenizer import BytePairTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
-from transformer.explore.data import Json, encode_array, exact_dtype
+from transformer.explore.data import Json, encoded, exact
 from transformer.model import Transformer
 from transformer.translator import Translator
 
@@ -51,7 +51,7 @@ def why_not_live(translator: Translator, model: Transformer, source: Any, labels
         if type(tokenizer) not in (WordTokenizer, CharacterTokenizer, BytePairTokenizer):
             return f"its {type(tokenizer).__name__} splits texts in a way of its own"
     # In base64; the bytes of a parameter's name and shape are few beside those of its numbers.
-    if sum(parameter.size * exact_dtype(parameter).itemsize for parameter in model.parameters()) * 4 / 3 > limit * 1e6:
+    if sum(exact(parameter).nbytes for parameter in model.parameters()) * 4 / 3 > limit * 1e6:
         return f"its {model.num_parameters():,} parameters do not fit into a page of {limit:g} MB (--limit)"
     with random.fork():
         anew = Transformer(model.config).to(model.device, np.float64).eval()
@@ -78,9 +78,8 @@ def live_model(translator: Translator, model: Transformer, texts: tuple[Sequence
                examples: Sequence[Example], written: bool) -> Json:
     """The entry "model" of a page's data, as the top of this file describes it."""
     sources, targets = texts
-    return {"config": model.config.to_json(),
-            "parameters": {name: encode_array(parameter._data, exact_dtype(parameter).name)
-                           for name, parameter in model.named_parameters()},
+    return {"config": vars(model.config),
+            "parameters": {name: encoded(parameter) for name, parameter in model.named_parameters()},
             "tokenizers": {"source": described(translator.source_tokenizer),
                            "target": described(translator.target_tokenizer)},
             "texts": {"source": list(sources), "target": list(targets)},

@@ -95,7 +95,7 @@ def steps_of(attention: AttentionTrace) -> dict[str, Step]:
     there if all its matrices are; else the tensor comes from the module.
     """
     head = attention.head()
-    there = head.values.keys() | {f"d{symbol}" for symbol in head.gradients}
+    there = {*matrices(head)}
     there -= {f"{d}{symbol}" for d in ("", "d") for symbol in ("Sm", "Ad") if not attention.has_own(PER_HEAD[symbol])}
     own = attention.reads.get("X") == INPUTS  # self-attention
     rows = {row[0]: row for row in TABLE} | ({"X": OF_SELF} if own else {})

@@ -105,7 +105,10 @@ def _size(array: Any) -> tuple[str, str]:
 
 def _aligned(rows: Sequence[Sequence[str]], right: Collection[int]) -> list[str]:
     """Columns of one width each, those of the numbers in `right` aligned to the right."""
-    spaces = [[" " * (max(map(columns_of, column)) - columns_of(cell)) for cell in column]
-              for column in zip(*rows, strict=True)]
-    return ["  ".join(spaces[n][row] + cell if n in right else cell + spaces[n][row] for n, cell in enumerate(cells))
-            .rstrip() for row, cells in enumerate(rows)]
+    widths = [max(map(columns_of, column)) for column in zip(*rows, strict=True)]
+
+    def padded(n: int, cell: str) -> str:
+        space = " " * (widths[n] - columns_of(cell))
+        return space + cell if n in right else cell + space
+
+    return ["  ".join(padded(n, cell) for n, cell in enumerate(row)).rstrip() for row in rows]

@@ -16,7 +16,7 @@ from transformer.data.batches import Example, collate
 from transformer.explore.data import Tokens
 from transformer.explore.explanation import Explanation
 from transformer.explore.live import LIMIT, live_model, why_not_live
-from transformer.explore.trace import Trace, trace
+from transformer.explore.trace import trace
 from transformer.finite import overflow, unwarned
 from transformer.model import Transformer, shift_right
 from transformer.training.threads import suitable_products
@@ -48,7 +48,11 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
         examples = examples_of(translator, sources, targets)
         batch = collate(examples, range(len(examples)))
         model, labels = double(translator.model), batch.target[:, 1:]
-        traced, loss = backward_pass(model, batch.source, labels)
+        with trace(model) as traced:
+            loss = model.loss(batch.source, labels)
+            loss.backward()
+        if not math.isfinite(loss.item()):
+            raise overflow(model, "loss")
         problem = why_not_live(translator, model, batch.source, labels, limit)
 
     def again() -> Tensor:
@@ -62,7 +66,7 @@ def explain(translator: Translator, source: str | Sequence[str], target: str | S
     written = [translator.target_tokenizer.decode(ids) for _, ids in examples]
     title = "; ".join(f"{left} → {right}" for left, right in zip(sources, written, strict=True))
     live = problem or live_model(translator, model, (sources, written), examples, written=not any(targets))
-    return Explanation(traced, title, loss, again, tokens, live, limit)
+    return Explanation(traced, title, loss.item(), again, tokens, live, limit)
 
 
 def double(model: Transformer) -> Transformer:
@@ -70,16 +74,6 @@ def double(model: Transformer) -> Transformer:
     copied = deepcopy(model).eval()
     copied.zero_grad()  # what training left there would be added to the gradient of the sentence
     return copied.to(dtype=np.float64)
-
-
-def backward_pass(model: Transformer, source: Any, labels: Any) -> tuple[Trace, float]:
-    """One forward and backward through the cross-entropy per token, and its value; NotFinite if that is not finite."""
-    with trace(model) as traced:
-        loss = model.loss(source, labels)
-        loss.backward()
-    if not math.isfinite(loss.item()):
-        raise overflow(model, "loss")
-    return traced, loss.item()
 
 
 def cross_entropy_near_zero(model: Transformer, source: Any, labels: Any) -> Tensor:

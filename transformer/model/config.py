@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from minigrad import Tensor
@@ -25,7 +25,7 @@ _KINDS: dict[str, Any] = {"int": int, "float": int | float, "bool": bool, "bool 
 
 @dataclass(frozen=True)
 class TransformerConfig:
-    """Everything `Transformer` needs to be built; saved with every checkpoint.
+    """Everything `Transformer` needs to be built; its ``vars`` are JSON values, and saved with every checkpoint.
 
     Attributes:
         source_vocab_size, target_vocab_size: numbers of token ids, the special ones included.
@@ -102,8 +102,8 @@ class TransformerConfig:
     @classmethod
     def tiny(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
         """2+2 layers of 64 features: learns the generated tasks in a minute or two."""
-        return replace(cls(source_vocab_size, target_vocab_size, d_model=64, num_heads=4, num_encoder_layers=2,
-                           num_decoder_layers=2, d_ff=256), **changes)
+        preset = {"d_model": 64, "num_heads": 4, "num_encoder_layers": 2, "num_decoder_layers": 2, "d_ff": 256}
+        return cls(source_vocab_size, target_vocab_size, **preset | changes)
 
     @classmethod
     def small(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
@@ -113,21 +113,9 @@ class TransformerConfig:
     @classmethod
     def base(cls, source_vocab_size: int, target_vocab_size: int, **changes: Any) -> Self:
         """The base model of "Attention is all you need" (Vaswani et al. 2017, table 3), three-way tied."""
-        sizes = {"d_model": 512, "num_heads": 8, "num_encoder_layers": 6, "num_decoder_layers": 6, "d_ff": 2048}
-        choices = {"dropout": 0.1, "norm": "post", "max_length": 512, "tie_output": True, "share_embeddings": True}
-        return cls(source_vocab_size, target_vocab_size, **{**sizes, **choices, **changes})
-
-    def to_json(self) -> dict[str, Any]:
-        """A dictionary of JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `to_json`; ValueError names unknown entries, TypeError missing ones."""
-        unknown = sorted(set(values) - {f.name for f in fields(cls)})
-        if unknown:
-            raise ValueError(f"the model's configuration has unknown entries {unknown}")
-        return cls(**values)
+        preset: dict[str, Any] = {"d_model": 512, "num_encoder_layers": 6, "num_decoder_layers": 6, "d_ff": 2048,
+                                  "max_length": 512, "norm": "post", "tie_output": True, "share_embeddings": True}
+        return cls(source_vocab_size, target_vocab_size, **preset | changes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ class RotaryPositions:
         features: turn the first so many alone, 2n; None: all.
 
     Raises:
-        ValueError: an odd number of features; an unknown layout; a base that is not positive.
+        ValueError: an unknown layout; a base that is not positive.
     """
 
     base: float = 10000.0
@@ -58,8 +58,6 @@ class RotaryPositions:
             raise ValueError(f"RotaryPositions: layout must be one of {', '.join(LAYOUTS)}, got {self.layout!r}")
         if not 0 < self.base < float("inf"):
             raise ValueError(f"RotaryPositions: base must be positive, got {self.base}")
-        if self.features is not None and (self.features < 0 or self.features % 2):
-            raise ValueError(f"RotaryPositions: features must be an even number, got {self.features}")
 
     def __call__(self, x: Any, position: int = 0) -> Any:
         """Turn the queries or keys of each head.
@@ -72,10 +70,10 @@ class RotaryPositions:
             (…, T, d), in the dtype of x. Angles are computed in float64, so they are exact at long positions too.
 
         Raises:
-            ValueError: an odd d, or fewer features than are to be turned.
+            ValueError: fewer features than are to be turned, or an odd number of these.
         """
         features = x.shape[-1] if self.features is None else self.features
-        if len(x.shape) < 2 or features % 2 or features > x.shape[-1]:
+        if features % 2 or not 0 <= features <= x.shape[-1]:
             raise ValueError(f"RotaryPositions: x (…, T, d) with an even number of features to turn expected, got x of "
                              f"shape {tuple(x.shape)} and {features} features")
         count = features // 2

@@ -37,21 +37,19 @@ from transformer.training.run_folder import (
     OPTIMIZER,
     RunError,
     checkpoint_names,
-    naming,
     newest,
     pointed,
     read_file,
     remove,
+    replace_file,
     resolve,
     sync_folder,
-    write_synced,
 )
 
 FORMAT = 3
 NUMERICS = 6  # raised when the last digits of updates change: by sums, kernels, or the division of batches
 MODEL, RUN = "model.safetensors", "run.json"
 NOISE = {"exact_match": 0.0, "bleu": 5.0}  # of so little BLEU, a few chance words decide
-LARGEST_RUN = 2**28  # bytes of run.json, most of which are the tokens of the vocabularies
 
 
 @dataclass(frozen=True)
@@ -113,20 +111,14 @@ class Progress:
         """The training loss per token since the last validation; NaN before the first update."""
         return float(self.loss_sum) / self.loss_tokens if self.loss_tokens else math.nan
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Self:
-        """The inverse of `dataclasses.asdict`; KeyError or TypeError for malformed values."""
-        found = values["validation"]
-        return cls(**values | {"validation": None if found is None else Validation(**found)})
-
 
 @dataclass
 class Run:
-    """The contents of a checkpoint beside its arrays.
+    """What is trained and how, and the contents of a checkpoint beside its arrays.
 
     Attributes:
         config: the configuration of the model.
-        source_tokenizer, target_tokenizer: the same object if the vocabulary is shared.
+        tokenizers: of source and target; the same object twice if the vocabulary is shared.
         data: the source of the examples, as JSON values.
         options: the training options.
         progress: what the training has reached.
@@ -135,8 +127,7 @@ class Run:
     """
 
     config: TransformerConfig
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
+    tokenizers: tuple[Tokenizer, Tokenizer]
     data: dict[str, Any]
     options: TrainingOptions
     progress: Progress = field(default_factory=Progress)
@@ -145,11 +136,11 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON values."""
-        shared = self.source_tokenizer is self.target_tokenizer
-        return {"format": FORMAT, "numerics": self.numerics, "model": self.config.to_json(),
-                "source_tokenizer": self.source_tokenizer.to_json(),
-                "target_tokenizer": None if shared else self.target_tokenizer.to_json(), "data": self.data,
-                "training": self.options.to_json(), "progress": asdict(self.progress)}
+        source, target = self.tokenizers
+        return {"format": FORMAT, "numerics": self.numerics, "model": vars(self.config),
+                "source_tokenizer": source.to_json(),
+                "target_tokenizer": None if target is source else target.to_json(), "data": self.data,
+                "training": vars(self.options), "progress": asdict(self.progress)}
 
     @classmethod
     def from_json(cls, values: dict[str, Any], name: str) -> Self:
@@ -158,16 +149,18 @@ class Run:
             raise ValueError(f"it has format {values['format']!r}, this version reads format {FORMAT}")
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
-        return cls(TransformerConfig.from_json(values["model"]), source, target, values["data"],
-                   TrainingOptions(**values["training"]), Progress.from_json(values["progress"]),
-                   values["numerics"], name)
+        progress = Progress(**values["progress"])
+        if progress.validation:
+            progress.validation = Validation(**values["progress"]["validation"])
+        return cls(TransformerConfig(**values["model"]), (source, target), values["data"],
+                   TrainingOptions(**values["training"]), progress, values["numerics"], name)
 
 
 Arrays = dict[str, np.ndarray]
 
 
 def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], moments: dict[str, Any]) -> None:
-    """Write the checkpoint `name`, complete or not at all; NotFinite, or an OSError that names it."""
+    """Write the checkpoint `name`, complete or not at all; raises NotFinite, or an OSError."""
     check_finite(model)
     check_finite(moments, "the optimizer's")
     final = folder / "checkpoints" / name
@@ -175,24 +168,17 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
     # A path that is not UTF-8 has lone surrogates, for which this error handler writes the escape that JSON has.
     text = json.dumps(run.to_json(), ensure_ascii=False).encode("utf-8", "backslashreplace")
     belongs = {"run": _checksum(text)}
-    with naming(final):
-        try:
-            temporary.mkdir(parents=True, exist_ok=True)
-            write_synced(temporary / RUN, text)
-            save_tensors(temporary / MODEL, model, belongs)
-            save_tensors(temporary / OPTIMIZER, moments, belongs)
-            if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
-                remove(final)
-            os.replace(temporary, final)
-            sync_folder(final.parent)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-def write_empty_moments(folder: Path, name: str) -> None:
-    """Write an empty optimizer's file to a checkpoint whose own was removed, so that it can be the latest."""
-    checkpoint = folder / "checkpoints" / name
-    save_tensors(checkpoint / OPTIMIZER, {}, {"run": _checksum((checkpoint / RUN).read_bytes())})
+    try:
+        temporary.mkdir(parents=True, exist_ok=True)
+        replace_file(temporary / RUN, text)
+        save_tensors(temporary / MODEL, model, belongs)
+        save_tensors(temporary / OPTIMIZER, moments, belongs)
+        if final.exists():  # of a run that was killed before a pointer named it, or that went back to an older one
+            remove(final)
+        os.replace(temporary, final)
+        sync_folder(final.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 # --------------------------------------------------------------------------- reading
@@ -238,7 +224,7 @@ def load_checkpoint(folder: Path, name: str) -> tuple[Run, Arrays, Arrays]:
     if not checkpoint.is_dir():
         raise RunError(f"{folder}: the checkpoint {name} is missing")
     try:
-        text = read_file(checkpoint / RUN, LARGEST_RUN)
+        text = read_file(checkpoint / RUN)
         model = _load_arrays(checkpoint / MODEL, text)
         moments = Arrays()
         if _needs_moments(folder, name) or os.path.lexists(checkpoint / OPTIMIZER):
@@ -267,10 +253,7 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
     """The trained model, in evaluation mode on `device`, and its `Run`; raises RunError as `load_run` does."""
     run, arrays, _ = load_run(folder, which, ranks)
     model = Transformer(run.config)
-    try:
-        model.load_state_dict(arrays)
-    except ValueError as error:
-        raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
+    model.load_state_dict(arrays)
     return model.eval().to(device), run
 
 

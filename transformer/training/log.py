@@ -4,7 +4,6 @@ Its cells are numbers, so that a line is its cells with commas between them, and
 leaves in the file is a damaged line.
 """
 
-import importlib.util
 import io
 import re
 from collections.abc import Iterable
@@ -12,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer.training.messages import note, one_line
-from transformer.training.run_folder import RunError, naming, read_file, replace_file
+from transformer.training.run_folder import RunError, read_file, replace_file
 
 COLUMNS = ("step", "epoch", "objective", "train_loss", "valid_loss", "metric", "learning_rate", "tokens", "seconds")
-LARGEST_LOG = 2**28  # bytes, which are those of millions of validations
 _ROW = re.compile(r"\d{1,18}(,-?(\d{1,40}(\.\d{1,40})?(e[+-]?\d{1,3})?|nan|inf)){8}\r?\n", re.ASCII)
 
 
@@ -32,9 +30,9 @@ class Log:
         self.path = path
 
     def add(self, **values: Any) -> None:
-        """Add a line, with the value of each column among these; an OSError names the file."""
+        """Add a line, with the value of each column among these."""
         cells = [f"{values[name]:.6g}" if isinstance(values[name], float) else str(values[name]) for name in COLUMNS]
-        with naming(self.path), open(self.path, "a", newline="", encoding="utf-8") as file:
+        with open(self.path, "a", newline="", encoding="utf-8") as file:
             file.write(_line(cells))
 
     def rows(self) -> list[dict[str, str]]:
@@ -48,7 +46,7 @@ class Log:
             RunError: there is a folder or a device in place of the file, or it cannot be read.
         """
         try:
-            text = read_file(self.path, LARGEST_LOG) if self.path.exists() else b""
+            text = read_file(self.path) if self.path.exists() else b""
         except OSError as error:
             raise RunError(f"{self.path}: cannot be read: {one_line(error)}; move it away") from error
         rows, damaged = [], []
@@ -68,13 +66,12 @@ class Log:
         replace_file(self.path, "".join(map(_line, [COLUMNS, *kept])).encode())
 
     def draw(self, metric: str) -> None:
-        """Draw the curve as ``history.png`` beside the log, unless that is empty, or matplotlib is missing.
+        """Draw the curve as ``history.png`` beside the log, unless that is empty.
 
         No training fails for want of a picture: a failure is a note.
         """
         try:
-            rows = self.rows()
-            if rows and can_draw():
+            if rows := self.rows():
                 from transformer.explore.plots import plot_history
 
                 picture = io.BytesIO()
@@ -82,11 +79,6 @@ class Log:
                 replace_file(self.path.with_name("history.png"), picture.getvalue())
         except Exception as error:  # noqa: BLE001 - matplotlib may raise anything
             note(f"no history.png: {one_line(error)}")
-
-
-def can_draw() -> bool:
-    """Whether matplotlib is installed."""
-    return importlib.util.find_spec("matplotlib") is not None
 
 
 def _line(cells: Iterable[str]) -> str:

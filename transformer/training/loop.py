@@ -5,10 +5,9 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import minigrad
 from minigrad.device.memory import pool_use
@@ -20,8 +19,7 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
-from transformer.model import TransformerConfig
-from transformer.training.checkpoints import NOISE, Progress, Run, Validation
+from transformer.training.checkpoints import NOISE, Progress, Run
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar, shortened
 from transformer.training.options import TrainingOptions
@@ -41,38 +39,31 @@ class TrainingError(RuntimeError):
     """Training cannot continue; the message is one line, and the last checkpoint is intact."""
 
 
-@dataclass(frozen=True)
-class TrainingResult:
-    """How a run ended: its folder, the model with the best weights, and the progress.
+class TrainingResult(NamedTuple):
+    """How a run ended: the model with the best weights, and the progress.
 
     Attributes:
         kept: the name of the checkpoint with the best weights.
-        best: the validation of these.
+        best: the `Validation` of these.
         by_alpha: the BLEU of a beam of 4 on validation sentences for each `ALPHAS`, where that was to be chosen.
     """
 
-    out: Path
     translator: Translator
     kept: str
-    best: Validation
+    best: Any
     progress: Progress
     by_alpha: dict[float, float]
 
 
-def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
-          train_pairs: Pairs, valid_pairs: Pairs, options: TrainingOptions, data: dict[str, Any] | None = None,
-          device: str = "cpu", resume: bool | str = False, progress: bool = True,
-          started: Callable[[], object] | None = None, profile: str | Path | None = None,
-          ranks: Alone = ALONE) -> TrainingResult:
+def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str = "cpu",
+          resume: bool | str = False, progress: bool = True, started: Callable[[], object] | None = None,
+          profile: str | Path | None = None, ranks: Alone = ALONE) -> TrainingResult:
     """Train a Transformer on pairs of texts, in the folder `out`.
 
     Args:
         out: the run's folder; `transformer.training.run_folder` describes its files.
-        config: the model's sizes and options.
-        source_tokenizer, target_tokenizer: the tokenizers; one object if the vocabulary is shared.
+        run: the model's configuration, the tokenizers, how to train, and the source of the pairs, which is saved.
         train_pairs, valid_pairs: (source, target) texts.
-        options: how to train.
-        data: the source of the pairs, which is saved with the model.
         device: the device to train on.
         resume: continue from the latest checkpoint in `out`, or from the one with this name; the updates are those of a
             run that was never stopped. See `Trainer.restore`.
@@ -84,7 +75,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
             reaches the others; a program that catches it calls ``ranks.fail``, or they wait for the timeout.
 
     Returns:
-        The folder, a translator with the best weights, the best validation, and the progress.
+        A translator with the best weights, the best validation, and the progress.
 
     Raises:
         RunError: `out` is a file; it holds a run and `resume` is False, or the reverse; another training writes to it;
@@ -95,24 +86,24 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         Stopped: a KeyboardInterrupt; on Ctrl-C, SIGTERM or SIGHUP, after a checkpoint was saved.
         RankError: another rank failed, is gone, or has other code, configuration, data or vocabularies.
     """
-    out, first = Path(out), ranks.rank == 0
+    out, first, options = Path(out), ranks.rank == 0, run.options
     if not train_pairs or not valid_pairs:
         raise RunError("training needs at least one training pair and one validation pair")
     with stopping_at_once(), only_writer(out, new=not resume) if first else nullcontext():
         keep_freed_memory()
-        run = Run(config, source_tokenizer, target_tokenizer, data or {}, options)
         trainer = Trainer(out, run, train_pairs, valid_pairs, device, ranks)
-        ranks.compare(the_version_of_the_code=code_digest, the_configuration=config.to_json,
-                      the_options=options.to_json, the_data_or_the_vocabularies=lambda: run.progress.data_checksum)
+        ranks.compare(the_version_of_the_code=code_digest, the_configuration=lambda: vars(run.config),
+                      the_options=lambda: vars(options),
+                      the_data_or_the_vocabularies=lambda: trainer.progress.data_checksum)
         if resume:
             trainer.restore(resume if isinstance(resume, str) else "latest")
         elif first:
             trainer.log.cut_after(0)
-            _write_tokenizers(out, source_tokenizer, target_tokenizer)
+            _write_tokenizers(out, *run.tokenizers)
         if started is not None:
             started()
         try:
-            with suitable_products(config, options.threads):
+            with suitable_products(run.config, options.threads):
                 fit(trainer, progress, profile if first else None)
         finally:
             # Of several ranks that end early, the first reports why; the launcher leaves it little time.
@@ -121,8 +112,7 @@ def train(out: str | Path, config: TransformerConfig, source_tokenizer: Tokenize
         kept = trainer.load_best()
         by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
         trainer.translator.alpha = chosen_alpha(out, ranks)
-    best: Any = kept.progress.validation  # not None, since a run ends with a validation
-    return TrainingResult(out, trainer.translator, kept.name, best, run.progress, by_alpha)
+    return TrainingResult(trainer.translator, kept.name, kept.progress.validation, trainer.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:
@@ -132,11 +122,11 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None
         Stopped: a KeyboardInterrupt; Ctrl-C, SIGTERM or SIGHUP came. It is raised between two updates, after saving.
         TrainingError: the loss or a weight is not finite, or a file cannot be written.
     """
-    progress, options, first = trainer.progress, trainer.options, trainer.ranks.rank == 0
-    messages = Messages(sys.stderr if first else None)
+    progress, options = trainer.progress, trainer.options
+    messages = Messages(sys.stderr if trainer.ranks.rank == 0 else None)
     trainer.model.train()
     with (_in_one_line(trainer), trainer.gradients, stop_request() as stop,
-          progress_bar(trainer.total_steps, progress.step, messages, show_progress and first) as bar,
+          progress_bar(trainer.total_steps, progress.step, messages, show_progress) as bar,
           closing(step_profiles(trainer.model, profile, messages)) as profiles):
         measuring: Any = None
         groups = trainer.groups()
@@ -244,7 +234,7 @@ def _in_one_line(trainer: Trainer) -> Iterator[None]:
         if isinstance(error, NotFinite):
             raise TrainingError(f"{error} by step {trainer.progress.step}; begin anew with a lower learning rate or a "
                                 f"longer warm-up{intact}") from error
-        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        reason = f"{error.filename or trainer.out}: {error.strerror or error}"
         raise TrainingError(f"the run cannot be saved: {reason}; when that is mended, "
                             f"{'go on with --resume' if last else 'begin anew'}{intact}") from error
 

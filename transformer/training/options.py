@@ -1,7 +1,7 @@
 """The options of a training run, beside the model's."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -104,7 +104,3 @@ class TrainingOptions:
                 raise ValueError("give the length of the training: steps, epochs or minutes")
             if self.schedule == "cosine":
                 raise ValueError("the cosine schedule needs steps or epochs, to know where it ends")
-
-    def to_json(self) -> dict[str, Any]:
-        """A dictionary of JSON values."""
-        return asdict(self)

@@ -57,7 +57,6 @@ class Plan:
 
     Attributes:
         pairs: the training pairs without those that are too long.
-        too_long: how many were.
         tokenizers: of source and target; the same object twice if the vocabulary is shared.
         amount: of the text in `pairs`.
         options: the given options and the planned ones, which give the plan again.
@@ -66,7 +65,6 @@ class Plan:
     """
 
     pairs: Pairs
-    too_long: int
     tokenizers: tuple[Tokenizer, Tokenizer]
     amount: Amount
     options: Options
@@ -92,8 +90,6 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
     """
     if unknown := given.keys() - NAMES:
         raise ValueError(f"plan_text: there is no option {', '.join(sorted(unknown))}")
-    if not pairs:
-        raise DataError("plan_text: there are no pairs to train on")
     options, tokenizers = vocabularies(pairs, given)
     limit = model_config(changed(RECIPES["text"], given), *tokenizers).max_length
     chosen, examples = fitting(pairs, *tokenizers, limit)
@@ -102,8 +98,7 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
     source, target = (int(side[~examples.too_long].sum(dtype=np.int64))
                       for side in (examples.source_lengths, examples.steps))
     amount = Amount(len(chosen), source, target)
-    return Plan(chosen, len(pairs) - len(chosen), tokenizers, amount,
-                *complete(options, amount, tokenizers, threads or usable_threads()))
+    return complete(options, chosen, tokenizers, amount, threads or usable_threads())
 
 
 def sides(pairs: Pairs) -> tuple[Iterable[str], Iterable[str]]:
@@ -160,14 +155,15 @@ def script(texts: Iterable[str]) -> str:
 # --------------------------------------------------------------------------- the model and the run
 
 
-def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokenizer], threads: int
-             ) -> tuple[Options, TransformerConfig, TrainingOptions, Expected]:
-    """The end of a `Plan`: the given options with a planned value for each other one that the recipe leaves open.
+def complete(given: Options, pairs: Pairs, tokenizers: tuple[Tokenizer, Tokenizer], amount: Amount, threads: int
+             ) -> Plan:
+    """The plan: the given options with a planned value for each other one that the recipe leaves open.
 
     Args:
         given: options as `changed` takes them.
-        amount: the training text.
+        pairs: the training text.
         tokenizers: of both sides, whose sizes the last layer has.
+        amount: of the training text.
         threads: the threads that the machine has for the run.
     """
     options: Options = {"batch_tokens": batch_tokens(amount)} | given
@@ -177,8 +173,8 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
         options = {"d_model": d_model, "num_heads": heads, "d_ff": 4 * d_model, "layers": 3} | options
     config = model_config(changed(RECIPES["text"], options), *tokenizers)
     if not given.keys() & {"steps", "epochs", "minutes"}:
-        longest = expected({"minutes": LONGEST_RUN} | options, amount, config, threads)
-        options["steps"] = round(longest.updates * min(1, most_passes(amount) / longest.passes))
+        longest = {"minutes": LONGEST_RUN, "epochs": most_passes(amount)} | options
+        options["steps"] = round(expected(longest, amount, config, threads).updates)
     run = expected(options, amount, config, threads)
     first = max(1, round(run.updates * FIRST_LOOK / run.minutes))
     options = {
@@ -190,7 +186,7 @@ def complete(given: Options, amount: Amount, tokenizers: tuple[Tokenizer, Tokeni
     if first < options["valid_every"] / 2:
         options = {"valid_first": first} | options
     whole = changed(RECIPES["text"], options)
-    return options, model_config(whole, *tokenizers), training_options(whole), run
+    return Plan(pairs, tokenizers, amount, options, model_config(whole, *tokenizers), training_options(whole), run)
 
 
 def batch_tokens(amount: Amount) -> int:

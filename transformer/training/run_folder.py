@@ -33,6 +33,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 OPTIMIZER = "optimizer.safetensors"
+LARGEST = 2**27  # bytes of a file beside the arrays: millions of validations, or the tokens of any vocabulary
 _OURS = re.compile(r"\d{8,}(-interrupted|-average-\d+)?|\..*\.partial", re.ASCII)  # names that `prune` may remove
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}", re.ASCII | re.IGNORECASE)  # of a checkpoint, a user's own too
 
@@ -83,7 +84,7 @@ def pointed(folder: Path, pointer: str) -> str | None:
     if not os.path.lexists(folder / pointer):
         return newest(folder) if pointer == "latest" else None
     with suppress(OSError):
-        name = read_file(folder / pointer, 100).decode("ascii", "replace").strip()
+        name = read_file(folder / pointer).decode("ascii", "replace").strip()
         return name if _NAME.fullmatch(name) else ""
     return ""
 
@@ -146,8 +147,7 @@ def remove(path: Path) -> None:
     if path.suffix != ".partial":
         hidden = path.with_name(f".{path.name}.removed.partial")
         shutil.rmtree(hidden, ignore_errors=True)
-        with naming(path):
-            path = path.rename(hidden)
+        path = path.rename(hidden)
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -196,20 +196,19 @@ def _locked(folder: Path) -> Iterator[bool]:
     if fcntl is None or not folder.is_dir():
         yield False
         return
-    descriptor = os.open(folder, os.O_RDONLY)
-    free = possible = True
+    descriptor, free, locked = os.open(folder, os.O_RDONLY), True, False
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # A training that failed may just have removed the folder that it had made.
-            free = os.path.samestat(os.stat(folder), os.fstat(descriptor))
+            free = locked = os.path.samestat(os.stat(folder), os.fstat(descriptor))
         except (BlockingIOError, FileNotFoundError):
             free = False
         except OSError:  # network file systems raise various errors
-            possible = False
+            pass
         if not free:
             raise RunError(f"{folder}: another training writes to it; wait for its end, or choose another folder")
-        yield possible
+        yield locked
     finally:
         os.close(descriptor)
 
@@ -217,20 +216,20 @@ def _locked(folder: Path) -> Iterator[bool]:
 # --------------------------------------------------------------------------- files that are whole, or as they were
 
 
-def read_file(path: Path, most: int) -> bytes:
-    """Read a file; OSError unless it is a regular file of at most `most` bytes.
+def read_file(path: Path) -> bytes:
+    """Read a file; OSError unless it is a regular file of at most `LARGEST` bytes.
 
     It does not open a pipe, where reading would wait, or a device, which has no end.
     """
     if not path.is_file():
         raise OSError(f"{path}: there is no such file")
-    if path.stat().st_size > most:
-        raise OSError(f"{path}: it has more than {most:,} bytes")
+    if path.stat().st_size > LARGEST:
+        raise OSError(f"{path}: it has more than {LARGEST:,} bytes")
     return path.read_bytes()
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Name `path` in an OSError of the block: for a full disk the system names no file."""
     try:
         yield
@@ -238,18 +237,13 @@ def naming(path: Path) -> Iterator[None]:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
-def write_synced(path: Path, data: bytes) -> None:
-    """Write a file, and force it to the disk."""
-    path.write_bytes(data)
-    force_to_disk(path, os.O_RDWR)
-
-
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file in one atomic step: at every moment, it is complete, or as it was. An OSError names it."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with naming(path):
+    with _naming(path):
         try:
-            write_synced(temporary, data)
+            temporary.write_bytes(data)
+            force_to_disk(temporary, os.O_RDWR)
             if path.exists():
                 shutil.copymode(path, temporary)
             os.replace(temporary, path)
@@ -260,7 +254,7 @@ def replace_file(path: Path, data: bytes) -> None:
 def write_output(path: Path, data: bytes) -> None:
     """Write to a path of the user's choice: whole if it is a file, also behind a link; a device or a pipe as it is."""
     if path.exists() and not path.is_file():
-        with naming(path):
+        with _naming(path):
             path.write_bytes(data)
     else:
         replace_file(path.resolve(), data)
@@ -269,5 +263,4 @@ def write_output(path: Path, data: bytes) -> None:
 def sync_folder(path: Path) -> None:
     """Force the names in a folder to the disk."""
     if os.name == "posix":
-        with naming(path):
-            force_to_disk(path, os.O_RDONLY)
+        force_to_disk(path, os.O_RDONLY)

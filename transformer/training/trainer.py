@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,11 +38,9 @@ from transformer.training.checkpoints import (
     load_checkpoint,
     load_run,
     save_checkpoint,
-    write_empty_moments,
 )
 from transformer.training.log import Log
 from transformer.training.messages import note, one_line
-from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Shard
 from transformer.training.run_folder import RunError, checkpoint_names, numbered, point, prune
@@ -53,12 +52,10 @@ Sample = tuple[str, str, str]  # a validation sentence, its reference, and what 
 
 
 class Group(NamedTuple):
-    """The batches of one update, each in shards; their target tokens in all; and the next batch after them."""
+    """The batches of one update, each in shards, and their target tokens in all."""
 
     batches: list[list[Shard | None]]
     tokens: int
-    epoch: int
-    batch: int
 
 
 class Trainer:
@@ -70,7 +67,7 @@ class Trainer:
         ranks: the processes that train together; the first alone writes.
         total_steps: the number of updates of the whole run; infinite if the options limit neither steps nor epochs.
         latest: the checkpoint that was saved or restored last.
-        best: on the first rank, the checkpoint that validated best, and its validation; None before there is one.
+        best: on the first rank, the checkpoint that validated best, and its validation; both None before there is one.
         samples: three of the sentences behind the last validation, the same ones every time.
         train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
@@ -78,10 +75,11 @@ class Trainer:
     def __init__(self, out: Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, device: str,
                  ranks: Alone = ALONE) -> None:
         options = self.options = run.options
-        self.run, self.ranks = run, ranks
+        self.run = run = replace(run, numerics=Run.numerics)  # those that it goes on with
+        self.ranks = ranks
         self.out, self.log = out, Log(out / "log.csv")
         self.latest = ""
-        self.best: tuple[str, Validation] | None = None
+        self.best: tuple[str | None, Validation | None] = None, None
         self.train_loss = math.nan
         self.samples: Sequence[Sample] = ()
         if options.valid_metric == "bleu":
@@ -94,7 +92,7 @@ class Trainer:
         self.progress = run.progress = Progress(data_checksum=checksum)
         minigrad.manual_seed(options.seed)
         self.model = Transformer(run.config).to(device)
-        self.translator = Translator(self.model, run.source_tokenizer, run.target_tokenizer)
+        self.translator = Translator(self.model, *run.tokenizers)
         self.optimizer = optim.AdamW(self.model.parameters(), lr=options.learning_rate, eps=1e-9,
                                      betas=(0.9, options.adam_beta2), weight_decay=options.weight_decay)
         threads = dividing_threads(run.config, options.threads or 1, options.batch_tokens // ranks.size)
@@ -102,13 +100,13 @@ class Trainer:
         if ranks is not ALONE:
             run.options = replace(options, shards=self.gradients.shards)  # so the run goes on anywhere to the same bits
         # Every epoch has as many batches: their number follows from the lengths.
-        of_an_epoch = math.ceil(len(self.plan(0)) / options.accumulate)
-        self.total_steps = min(options.steps or math.inf, (options.epochs or math.inf) * of_an_epoch)
+        self.updates_of_an_epoch = math.ceil(len(self.plan(0)) / options.accumulate)
+        self.total_steps = min(options.steps or math.inf, (options.epochs or math.inf) * self.updates_of_an_epoch)
 
     def _encoded(self, kind: str, pairs: Pairs, checksum: int = 0) -> Examples:
         """The token ids of `pairs`, whose checksum goes on from `checksum`; RunError for one beyond the positions."""
-        run, limit = self.run, self.run.config.max_length
-        examples = Examples(pairs, run.source_tokenizer, run.target_tokenizer, limit, checksum)
+        limit = self.run.config.max_length
+        examples = Examples(pairs, *self.run.tokenizers, limit, checksum)
         too_long = np.flatnonzero(examples.too_long) + 1
         if too_long.size:
             raise RunError(f"{kind} pair {too_long[0]} has more tokens than the model's {limit:,} positions (too long: "
@@ -124,16 +122,14 @@ class Trainer:
 
     def groups(self) -> Iterator[Group]:
         """The batches of each update from the present position on, epoch after epoch, on the model's device."""
-        epoch, first = self.progress.epoch, self.progress.batch
-        plan = self.plan(epoch)
-        while True:
-            batches = [collate(self.examples, indices) for indices in plan[first:first + self.options.accumulate]]
-            first += len(batches)
-            if first == len(plan):
-                epoch, first = epoch + 1, 0
-                plan = self.plan(epoch)
-            yield Group([self.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches],
-                        sum(batch.num_target_tokens for batch in batches), epoch, first)
+        first, accumulate = self.progress.batch, self.options.accumulate
+        for epoch in count(self.progress.epoch):
+            plan = self.plan(epoch)
+            for number in range(first, len(plan), accumulate):
+                batches = [collate(self.examples, indices) for indices in plan[number:number + accumulate]]
+                yield Group([self.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches],
+                            sum(batch.num_target_tokens for batch in batches))
+            first = 0
 
     def update(self, group: Group) -> None:
         """Make one step of the optimizer on the mean loss of all target tokens in the group; advances the progress."""
@@ -149,7 +145,8 @@ class Trainer:
                 optim.clip_grad_norm_(self.model.parameters(), options.clip_norm)
             self.optimizer.step()
         progress.step, progress.validation = progress.step + 1, None
-        progress.epoch, progress.batch = group.epoch, group.batch
+        progress.epoch, updates = divmod(progress.step, self.updates_of_an_epoch)
+        progress.batch = updates * options.accumulate
         progress.tokens += group.tokens
         progress.loss_tokens += group.tokens
 
@@ -178,8 +175,7 @@ class Trainer:
         progress, options, total = self.progress, self.options, self.total_steps
         if options.schedule != "wsd" or progress.end or not progress.step:
             return
-        if options.minutes is not None:
-            total = min(total, progress.step * 60 * options.minutes / progress.seconds)
+        total = min(total, progress.step * 60 * (options.minutes or math.inf) / progress.seconds)
         if progress.step >= (1 - DECAY) * total:
             progress.decay_from = min(progress.step, math.ceil((1 - DECAY) * total))
             progress.end = max(progress.step, round(total))
@@ -201,20 +197,15 @@ class Trainer:
         return Validation(loss, metric)
 
     def score(self, beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
-        """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
+        """The metric by `Translator.evaluate` on `valid_sentences` of the pairs, and the outputs behind it.
 
         Each source is translated once, and compared with the first of its targets. The ranks divide the work, and all
         have the result. Modes, random state and gradients stay as they are.
         """
-        translator, options = self.translator, self.options
-        sources, targets = zip(*spread(first_of_each(self.valid_pairs), options.valid_sentences), strict=True)
-        references = [translator.as_decoded(target) for target in targets]
-        found = translator.translate(sources, beam, 1, 64 // beam, alpha, ranks=self.ranks)
-        outputs = [best.text for [best] in found]
-        samples = [*zip(sources, references, outputs, strict=True)]
-        if options.valid_metric == "exact_match":
-            return exact_match(outputs, references), samples
-        return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
+        pairs = spread(first_of_each(self.valid_pairs), self.options.valid_sentences)
+        sources, targets = zip(*pairs, strict=True)
+        found = self.translator.evaluate(sources, targets, beam, 64 // beam, alpha, ranks=self.ranks)
+        return found[self.options.valid_metric], [*zip(sources, targets, found["outputs"], strict=True)]
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
@@ -222,22 +213,17 @@ class Trainer:
         self.read_loss()
         progress.validation = validation = self.validate()
         progress.seconds += time.perf_counter() - start
-        self.ranks.compare(weights=self._checksum_of_weights)
-        self.ranks.first(lambda: self._add_to_log(validation))
+        self.ranks.compare(weights=lambda: zlib.crc32(b"".join(
+            tensor.numpy().tobytes() for tensor in self.model.state_dict().values())))
+        self.ranks.first(self._add_to_log)
         progress.validated, progress.loss_sum, progress.loss_tokens = progress.step, 0.0, 0
         self.save()
         return validation
 
-    def _add_to_log(self, validation: Validation) -> None:
+    def _add_to_log(self) -> None:
+        validation: Any = self.progress.validation
         self.log.add(**vars(self.progress), objective=self.progress.mean_loss, train_loss=self.train_loss,
                      valid_loss=validation.loss, metric=validation.metric)
-
-    def _checksum_of_weights(self) -> int:
-        """A checksum that is the same on all ranks, as long as every one makes the same updates."""
-        total = 0
-        for tensor in self.model.state_dict().values():
-            total = zlib.crc32(tensor.numpy().tobytes(), total)
-        return total
 
     def average_checkpoints(self) -> None:
         """Average the weights of the last checkpoints; if that validates better, keep it as the best."""
@@ -255,7 +241,7 @@ class Trainer:
         def keep_the_better() -> None:
             if self._improves(average, validation):
                 self._write(average, self.latest)
-                self._add_to_log(validation)
+                self._add_to_log()
 
         self.ranks.first(keep_the_better)
 
@@ -263,11 +249,10 @@ class Trainer:
 
     def _improves(self, name: str, validation: Validation | None) -> bool:
         """Whether a checkpoint has a validation that is better than the best so far, which it then is."""
-        best = self.best and self.best[1]
-        if validation is None or not validation.better_than(best, self.options.valid_metric):
-            return False
-        self.best = name, validation
-        return True
+        better = validation is not None and validation.better_than(self.best[1], self.options.valid_metric)
+        if better:
+            self.best = name, validation
+        return better
 
     def save(self) -> None:
         """Write a checkpoint of the present step, if there is none; "latest" then names it, "best" if it is the best.
@@ -290,7 +275,7 @@ class Trainer:
 
     def _point(self, latest: str, pruned: bool = True) -> None:
         """Name the latest checkpoint and the best; then remove those that are no longer to be kept."""
-        best = self.best[0] if self.best else None
+        best = self.best[0]
         point(self.out, "latest", latest)
         point(self.out, "best", best)
         if pruned:
@@ -331,14 +316,13 @@ class Trainer:
         """
         out = self.out
         run, arrays, moments = load_run(out, which, self.ranks)
-        wanted, found = ({**vars(one.config), **vars(one.options)} for one in (self.run, run))
+        wanted, found = (vars(one.config) | vars(one.options) for one in (self.run, run))
         changed = [key for key in wanted if wanted[key] != found[key] and key not in TrainingOptions.MAY_CHANGE]
+        if run.progress.data_checksum != self.progress.data_checksum:
+            changed.append("the pairs and tokenizers that this run began with")
         if changed:
             raise RunError(f"{out}: a resumed run may not change {', '.join(changed)}; start a new one in another "
                            "folder")
-        if run.progress.data_checksum != self.progress.data_checksum:
-            raise RunError(f"{out}: a resumed run may not change the pairs and tokenizers that this run began with; "
-                           "start a new one in another folder")
         progress = self.progress = self.run.progress = run.progress
         if any(wanted[limit] != found[limit] for limit in ("steps", "epochs", "minutes")):
             progress.decay_from = progress.end = 0
@@ -347,7 +331,7 @@ class Trainer:
             self.load_moments(moments)
         except (ValueError, TypeError) as error:
             raise RunError(f"{out}: the checkpoint {run.name} cannot be used: {one_line(error)}") from error
-        if not moments and progress.step:
+        if not moments:
             note(f"{run.name} has no state of the optimizer, which the latest checkpoint alone keeps: it begins anew, "
                  "and the updates are not those of a run that was never stopped")
         if run.numerics != NUMERICS:
@@ -361,12 +345,10 @@ class Trainer:
                     earlier = load_checkpoint(out, other)[0].progress
                     if earlier.step <= progress.step:
                         self._improves(other, earlier.validation)
-            if not moments:
-                write_empty_moments(out, run.name)
-            self._point(run.name, pruned=which == "latest")
+            self._point(run.name, pruned=which == "latest" and bool(moments))  # else later ones stay until it saves
             self.log.cut_after(progress.validated)
 
-        self.latest, self.best = run.name, None
+        self.latest, self.best = run.name, (None, None)
         self.ranks.first(settle)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from minigrad import Tensor, tapping
 
 from tests.transformer.tiny import LABELS, PAD, SOURCE, tiny_model
-from transformer.explore.data import encode_array, exact_dtype
+from transformer.explore.data import encoded
 
 # What a page can meet, in three models: each option has another value in one of them.
 CONFIGURATIONS = {
@@ -105,9 +105,8 @@ def model_of(name):
 
 def as_data(model):
     """The model as a page has it."""
-    parameters = {name: encode_array(parameter.numpy(), exact_dtype(parameter).name)
-                  for name, parameter in model.named_parameters()}
-    return {"config": model.config.to_json(), "parameters": parameters}
+    parameters = {name: encoded(parameter) for name, parameter in model.named_parameters()}
+    return {"config": vars(model.config), "parameters": parameters}
 
 
 class Run:

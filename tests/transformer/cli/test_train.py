@@ -41,7 +41,7 @@ def test_a_task_alone_is_trained_by_its_recipe(begun, tmp_path, monkeypatch):
 def test_options(begun, tmp_path, arguments, expected):
     call("train", "--task", "copy", "--out", tmp_path, "--train-count", 50, *arguments.split())
     [run] = begun
-    found = run.config.to_json() | run.options.to_json()
+    found = vars(run.config) | vars(run.options)
     assert found == found | expected
 
 

@@ -6,13 +6,13 @@ import pytest
 from tests.transformer.tiny import tiny_model
 from tests.transformer.traces import KINDS, made, traced
 from transformer.explore.checks import Check
-from transformer.explore.data import exact_dtype, facts_of_attention
+from transformer.explore.data import exact, facts_of_attention
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_weights_take_the_smallest_dtype_that_holds_them(dtype):
     weight = tiny_model().encoder.layers[0].self_attention.query.weight
-    assert exact_dtype(weight.copy_((weight.numpy() / 3).astype(dtype))) == dtype
+    assert exact(weight.copy_((weight.numpy() / 3).astype(dtype))).dtype == dtype
 
 
 def test_a_check_that_is_not_finite_has_no_number():

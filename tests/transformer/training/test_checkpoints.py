@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import sys
 from functools import partial
 
 import pytest
@@ -22,7 +23,7 @@ def test_a_checkpoint_gives_back_what_was_saved(tmp_path, device):
     run, _, moments = load_run(tmp_path, "latest")
     assert runs.bits(moments) == runs.bits(trainer.moments())
     assert (run.options, run.to_json()) == (trainer.options, trainer.run.to_json())
-    assert run.source_tokenizer is run.target_tokenizer, "as they were built: shared"
+    assert run.tokenizers[0] is run.tokenizers[1], "as they were built: shared"
     for where in ("cpu", device):
         model, run = load_model(tmp_path, where, "latest")
         assert (model.training, model.device, model.config) == (False, where, runs.config())
@@ -198,4 +199,9 @@ def test_no_training_fails_for_its_log_or_its_picture(what, out, monkeypatch, ca
         assert (out / "history.png").read_bytes().startswith(b"\x89PNG")
         monkeypatch.setattr("transformer.explore.plots.plot_history", lambda *arguments, **options: 1 / 0)
         log.draw("exact_match")
-        assert "note: no history.png: division by zero" in capsys.readouterr().err
+        monkeypatch.undo()
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        log.draw("exact_match")
+        told = capsys.readouterr().err
+        assert "note: no history.png: division by zero" in told
+        assert "note: no history.png: a plot needs the package 'matplotlib', from pip install" in told

@@ -120,7 +120,7 @@ def test_a_pointer_to_nothing_hides_no_missing_state(out):
 FORBIDDEN = {"batch_tokens": 32, "accumulate": 1, "learning_rate": 0.02, "warmup_steps": 5, "schedule": "inverse_sqrt",
              "label_smoothing": 0.0, "clip_norm": 0.0, "weight_decay": 0.1, "adam_beta2": 0.9, "seed": 2,
              "valid_metric": "bleu"}
-NAMED = ", ".join(name for name in runs.options().to_json() if name in FORBIDDEN)
+NAMED = ", ".join(name for name in vars(runs.options()) if name in FORBIDDEN)
 OTHER = "may not change the pairs and tokenizers that this run began with;"
 
 

@@ -12,8 +12,8 @@ TOKENIZERS = build_tokenizers("words", ["a b c"], ["d e"])
 
 def planned(pairs, given, threads=2):
     amount = plan.Amount(pairs, 9 * pairs, 11 * pairs)
-    options, config, training, expected = plan.complete(given, amount, TOKENIZERS, threads)
-    return options, training, config, expected
+    found = plan.complete(given, [], TOKENIZERS, amount, threads)
+    return found.options, found.training, found.config, found.expected
 
 
 @pytest.mark.parametrize("given", [
@@ -47,9 +47,9 @@ GIVEN = {"batch_tokens": 333, "d_model": 48, "num_heads": 3, "layers": 2, "d_ff"
 def test_what_is_given_stays():
     options, training, config, _ = planned(5000, GIVEN)
     assert options == GIVEN
-    found = training.to_json() | config.to_json() | {"layers": config.num_decoder_layers}
+    found = vars(training) | vars(config) | {"layers": config.num_decoder_layers}
     assert {name: found[name] for name in GIVEN} == GIVEN
-    with pytest.raises(DataError, match="no pairs to train on"):
+    with pytest.raises(DataError, match="no pair of the training text"):
         plan.plan_text([], {})
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from transformer.data import build_tokenizers
 from transformer.data.tasks import TASKS, get_task
+from transformer.training.checkpoints import Run
 from transformer.training.loop import train
 from transformer.training.recipes import RECIPES, model_config, training_options
 
@@ -40,7 +41,7 @@ def test_the_recipe_reaches_the_figure(name, tmp_path):
     task, recipe, train_pairs, tokenizers = prepared(name, RECIPES[name]["train_count"])
     figure, share = FIGURES[name]
     options = training_options(recipe | {"steps": round(share * recipe["steps"])})
-    result = train(tmp_path, model_config(recipe, *tokenizers), *tokenizers, train_pairs,
-                   task.pairs("valid", recipe["valid_count"], seed=1), options)
+    run = Run(model_config(recipe, *tokenizers), tokenizers, {}, options)
+    result = train(tmp_path, run, train_pairs, task.pairs("valid", recipe["valid_count"], seed=1))
     report = result.translator.evaluate(*zip(*task.pairs("test", 1000, seed=1), strict=True))
     assert report["exact_match"] >= figure

@@ -31,7 +31,7 @@ def test_two_batches_have_the_gradients_of_the_joined_batch(tmp_path):
     first, second = [0, 1, 2], [3, 4, 5, 6, 7]
     batches = [collate(trainer.examples, indices) for indices in (first, second)]
     divided = [trainer.gradients.divide(batch.source, batch.target[:, 1:]) for batch in batches]
-    trainer.update(Group(divided, sum(batch.num_target_tokens for batch in batches), 0, 2))
+    trainer.update(Group(divided, sum(batch.num_target_tokens for batch in batches)))
     apart = gradients(trainer.model)
     assert trainer.progress.tokens == sum(len(runs.PAIRS[i][1].split()) + 1 for i in range(8))
 

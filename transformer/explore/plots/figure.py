@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from transformer.data.extras import require
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -22,14 +24,10 @@ def new_figure(size: tuple[float, float]) -> Iterator[Figure]:
     Raises:
         ImportError: matplotlib is not installed.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError("plots need matplotlib, from  pip install 'minigrad-transformer[plot]'") from error
+    matplotlib, figure = (require(name, "a plot", "plot") for name in ("matplotlib", "matplotlib.figure"))
     with matplotlib.rc_context():
         matplotlib.rcParams["font.family"] = [*matplotlib.rcParams["font.family"], *japanese_font()]
-        yield Figure(figsize=size, layout="constrained")
+        yield figure.Figure(figsize=size, layout="constrained")
 
 
 def japanese_font() -> list[str]:
