@@ -54,8 +54,8 @@ ATTENTION = """
     x(1, 3, 4), odd(x(600, 4))[None], x(1, 600, 4), MANY, None, 0.0, 1.0
 """
 HEADS = """
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), None, None, 0.3, 0.5, 2
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), PADDING, DROPPED, 0.3, 0.5, 2, x(2, 1, 7)
+    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), None, None, 0.3, 0.5, None, 2
+    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), PADDING, DROPPED, 0.3, 0.5, x(2, 1, 7), 2
 """
 LOSSES = """
     x(6, 37), IDS, COUNTED, 0.0
