@@ -77,7 +77,7 @@ def exponentials(scores, mask):
     x = scores()
     if x.shape[-1] < SHORT:
         if mask is not None:
-            x += np.where(mask, x.dtype.type(0), x.dtype.type(-math.inf))
+            x += np.where(mask, x.dtype.type(0), -math.inf)
         with np.errstate(over="ignore", invalid="ignore"):
             total = row_sums(np.exp(x, out=x))
         if ((total > 1e-10) & (total < 1e15)).all():

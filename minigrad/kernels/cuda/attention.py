@@ -28,9 +28,9 @@ def strided(x):
 def product(a, b, out, alpha=1.0):
     """``out = alpha · a @ b`` of matrices (…, M, K) and (…, K, N) of any strides."""
     a, b, out = map(four, (a, b, out))
-    (batch, heads, rows, terms), columns = a.shape, b.shape[3]
+    batch, heads, rows, columns = out.shape
     launch("matrices.cu", "product", a, (batch * heads, -(-rows // TILE), -(-columns // TILE)), (16, 16),
-           *strided(a), *strided(b), *strided(out), heads, rows, terms, columns, float(alpha))
+           *strided(a), *strided(b), *strided(out), heads, rows, a.shape[3], columns, float(alpha))
 
 
 def after_dropout(dropped, weights):

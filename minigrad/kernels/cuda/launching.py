@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-import os
+from pathlib import Path
 
 from minigrad.device import is_array, xp
 
@@ -15,9 +15,9 @@ CHUNK = 4096  # elements of an array that a block takes, of many arrays
 @functools.cache
 def kernel(namespace, file, name, kind):
     """The kernel of this name, where `real` is float or double: `kind` is "f" or "d". CuPy keeps it on disk, too."""
-    with open(os.path.join(os.path.dirname(__file__), file), encoding="utf-8") as source:
-        code = (f"typedef {'float' if kind == 'f' else 'double'} real;\n"
-                f"const int TILE = {TILE}, CHUNK = {CHUNK};\n{source.read()}")
+    source = Path(__file__).with_name(file).read_text(encoding="utf-8")
+    code = (f"typedef {'float' if kind == 'f' else 'double'} real;\n"
+            f"const int TILE = {TILE}, CHUNK = {CHUNK};\n{source}")
     return namespace.RawKernel(code, name, ("-std=c++17",))
 
 

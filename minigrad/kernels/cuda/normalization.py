@@ -15,7 +15,7 @@ PARTS = 1024  # blocks, at most, that add up gradients of weight and bias, each 
 def layer_norm(input, weight=None, bias=None, eps=1e-5):
     check_shapes("layer_norm", input, weight, bias)
     *lengths, width = input.shape
-    out, mean, rstd = empty(input), empty(input, *lengths, 1), empty(input, *lengths, 1)
+    out, (mean, rstd) = empty(input), empty(input, 2, *lengths, 1)
     launch_rows("layer_norm", input, input, weight, bias, out, mean, rstd, float(eps), width)
     return out, Saved(mean=mean, rstd=rstd)
 

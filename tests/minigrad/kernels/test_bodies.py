@@ -47,6 +47,7 @@ MASKS = ["None, None", "PADDING, DROPPED", "booleans(1, 2, 5, 7), None", "boolea
 ATTENTION = """
     x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), PADDING, DROPPED, 0.3, 0.5, 9 * x(2, 5, 7)
     x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0, x(600)
+    x(2, 1, 2, 3, 4), x(2, 1, 2, 7, 4), x(2, 1, 2, 7, 6), booleans(1, 2, 3, 7), None, 0.0, 1, x(2, 1, 1, 3, 7)
     100 * x(1, 5, 4), x(1, 7, 4), x(1, 7, 4), None, None, 0.0, 1.0
     x(2, 3, 4), x(2, 0, 4), x(2, 0, 4), None, None, 0.0, 1.0
     *(x(3, 2, 5, 8)[..., ::2].swapaxes(0, 1) for _ in range(3)), None, None, 0.0, 1.0
