@@ -4,10 +4,6 @@ The heads lie side by side in the features of a token: (B, T, D) is read as (B, 
 where it lies, a row being D features long of which D/H are its own, and write their results side by side again.
 """
 
-from __future__ import annotations
-
-import math
-
 import numpy as np
 
 from minigrad.device import xp
@@ -77,14 +73,14 @@ def exponentials(scores, mask):
     x = scores()
     if x.shape[-1] < SHORT:
         if mask is not None:
-            x += np.where(mask, x.dtype.type(0), -math.inf)
+            x += np.where(mask, x.dtype.type(0), -np.inf)
         with np.errstate(over="ignore", invalid="ignore"):
             total = row_sums(np.exp(x, out=x))
         if ((total > 1e-10) & (total < 1e15)).all():
             return x, total
         x = scores()
     if mask is not None:
-        x = np.where(mask, x, -math.inf)
+        x = np.where(mask, x, -np.inf)
     x -= row_maximum(x, -1)
     total = row_sums(np.exp(x, out=x))
     return x, total + (total == 0)

@@ -1,7 +1,5 @@
 """layer_norm in place, with sums by the BLAS."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from minigrad.device.sums import column_sums

@@ -4,8 +4,6 @@ NumPy adds up a short last axis one row at a time, and calls its inner loop once
 ones the BLAS takes an eighth to a quarter of the time.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from minigrad.ops.shape import rows

@@ -4,8 +4,6 @@ The heads lie side by side in the features of a token, as `minigrad.kernels.atte
 them; the kernel `product` takes strides.
 """
 
-from __future__ import annotations
-
 import math
 
 from minigrad.device import xp

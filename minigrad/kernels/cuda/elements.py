@@ -1,7 +1,5 @@
 """Element-wise operations whose definitions need several launches."""
 
-from __future__ import annotations
-
 import functools
 
 from minigrad.device import xp

@@ -1,7 +1,5 @@
 """Compiling the kernels of the ``.cu`` files beside this one, at their first use, and launching them."""
 
-from __future__ import annotations
-
 import functools
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """linear by cuBLAS itself. CuPy's own products refuse to be recorded in a CUDA graph, and take longer to call."""
 
-from __future__ import annotations
-
 import ctypes
 import functools
 

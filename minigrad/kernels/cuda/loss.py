@@ -1,7 +1,5 @@
 """Cross-entropy, and its gradient, in one launch each: a block of threads passes over a row of logits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from minigrad.engine.node import Saved

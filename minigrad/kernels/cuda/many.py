@@ -1,7 +1,5 @@
 """Updates and norms of many arrays in one launch: of a model's parameters, most are too small for a launch each."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import numpy as np

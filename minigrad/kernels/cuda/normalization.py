@@ -1,7 +1,5 @@
 """layer_norm in one launch, its gradient in two."""
 
-from __future__ import annotations
-
 from minigrad.engine.node import Saved
 from minigrad.functional.normalization import check_shapes
 from minigrad.functional.normalization import layer_norm as definition
