@@ -26,15 +26,15 @@ linear.gradient(input=lambda g, weight: product(rows(g), weight).reshape((*g.sha
 
 def product(a, b):
     """``a @ b`` of matrices (M, K) and (K, N)."""
-    (rows, terms), columns, namespace = a.shape, b.shape[1], xp(a)
-    cublas = library(namespace)
+    (rows, terms), columns, cuda = a.shape, b.shape[1], xp(a).cuda
+    cublas = library(cuda)
     if cublas is None or not (rows and terms and columns):
         return a @ b
     real, multiply = ((ctypes.c_float, cublas.cublasSgemm_v2) if a.dtype.char == "f" else
                       (ctypes.c_double, cublas.cublasDgemm_v2))
     pointer, out = ctypes.c_void_p, empty(a, rows, columns)
-    handle = pointer(namespace.cuda.device.get_cublas_handle())
-    cublas.cublasSetStream_v2(handle, pointer(namespace.cuda.get_current_stream().ptr))
+    handle = pointer(cuda.device.get_cublas_handle())
+    cublas.cublasSetStream_v2(handle, pointer(cuda.get_current_stream().ptr))
     # cuBLAS stores columns one after the other: our rows are its columns, and it computes bᵀ aᵀ = (a b)ᵀ.
     (b, b_by_columns, b_step), (a, a_by_columns, a_step) = stored(b), stored(a)
     status = multiply(handle, b_by_columns, a_by_columns, columns, rows, terms, ctypes.byref(real(1)),
@@ -53,10 +53,10 @@ def stored(x):
 
 
 @functools.cache
-def library(namespace):
+def library(cuda):
     """cuBLAS, which CuPy has loaded; None where it has no such name, as on Windows."""
     try:
-        return ctypes.CDLL(f"libcublas.so.{namespace.cuda.runtime.runtimeGetVersion() // 1000}")
+        return ctypes.CDLL(f"libcublas.so.{cuda.runtime.runtimeGetVersion() // 1000}")
     except OSError:
         return None
 
