@@ -97,7 +97,7 @@ def join_heads(x: Any) -> Any:
 
 
 @primitive(floating=True, composite=True, precision="float16", fresh=True)
-def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
+def attention_of_heads(query, key, value, mask, dropped, p, scale, bias, num_heads):
     """Split, `attention` of each head, join: (B, T, D), (B, S, D) and (B, S, V) → (B, T, V)."""
     heads = [split_heads(x, num_heads) for x in (query, key, value)]
     out, saved = attention.forward(*heads, mask, dropped, p, scale, bias)
@@ -108,7 +108,7 @@ attention_of_heads.name = "attention"  # profiles and memory meters list both fo
 
 
 @attention_of_heads.joint_gradient("query", "key", "value", "bias")
-def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, needs, saved):
+def attention_of_heads_gradient(g, query, key, value, dropped, p, scale, bias_shape, num_heads, needs, saved):
     # forward: split, attend, join          so here: split, the gradients of attention, join
     heads = [split_heads(x, num_heads) for x in (g, query, key, value)]
     *of_heads, grad_bias = attention_gradient(*heads, dropped, p, scale, bias_shape, needs, saved)
@@ -203,7 +203,7 @@ def multi_head_attention(query: Any, key: Any, value: Any, num_heads: int, attn_
         mask, bias, dropped, dropout_p = checked(mask, bias, dropped, dropout_p, query, cells, "multi_head_attention")
     scale = 1 / math.sqrt(max(1, features // num_heads))  # without features all scores are 0
     attend = with_weights(attention_of_heads) if return_weights else attention_of_heads
-    return attend(query, key, value, mask, dropped, dropout_p, scale, num_heads, bias)
+    return attend(query, key, value, mask, dropped, dropout_p, scale, bias, num_heads)
 
 
 def with_weights(form: Any) -> Any:

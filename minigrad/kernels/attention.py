@@ -4,33 +4,45 @@ The heads lie side by side in the features of a token: (B, T, D) is read as (B, 
 where it lies, a row being D features long of which D/H are its own, and write their results side by side again.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
+from minigrad.device import xp
 from minigrad.device.sums import sum_to
 from minigrad.engine.node import Saved
-from minigrad.engine.rules import Body
 from minigrad.functional import attention as definitions
-from minigrad.kernels.exponentials import exponentials
-from minigrad.kernels.sums import row_dot
+from minigrad.functional.softmax import row_maximum
+from minigrad.kernels.sums import row_dot, row_sums
 
-INPUTS = "query", "key", "value", "bias"
-
-
-def split(x: Any, num_heads: int | None) -> Any:
-    """Give each head an axis of its own; None: there is one."""
-    return x if num_heads is None else definitions.split_heads(x, num_heads)
+SHORT = 512  # elements of a row, from which on NumPy finds its maximum in a fraction of the time that exp takes
 
 
-@definitions.attention_of_heads.faster("numpy")
-def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bias=None):
-    """The output, and the weights."""
-    out = np.empty((*query.shape[:-1], value.shape[-1]), query.dtype)
-    query, key, value, place = (split(x, num_heads) for x in (query, key, value, out))
+def register(module, attend, differentiate):
+    """Make bodies of `attention` and `attention_of_heads` for arrays of `module`, with an axis for the heads.
+
+    Args:
+        attend: writes the output into its fourth argument and returns the weights.
+        differentiate: writes the gradients of query, key and value into three of its arguments and returns that of the
+            bias, None for the shape None.
+    """
+    def split(arrays, num_heads):
+        return arrays if num_heads is None else [definitions.split_heads(x, num_heads) for x in arrays]
+
+    def forward(query, key, value, mask, dropped, p, scale, bias, num_heads=None):
+        out = xp(query).empty((*query.shape[:-1], value.shape[-1]), query.dtype)
+        weights = attend(*split([query, key, value, out], num_heads), mask, dropped, p, scale, bias)
+        return out, Saved(weights=weights, num_heads=num_heads)
+
+    def gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
+        out = [xp(g).empty(x.shape, g.dtype) for x in (query, key, value)]
+        grad_bias = differentiate(*split([g, query, key, value, *out], saved.num_heads), saved.weights, dropped, p,
+                                  scale, bias_shape if needs.bias else None)
+        return *out, grad_bias
+
+    for form in (definitions.attention, definitions.attention_of_heads):
+        form.faster(module)(forward).joint_gradient("query", "key", "value", "bias")(gradient)
+
+
+def attend(query, key, value, out, mask, dropped, p, scale, bias):
     scaled = query * scale  # smaller than the scores
 
     def scores():
@@ -41,48 +53,54 @@ def attention_of_heads(query, key, value, mask, dropped, p, scale, num_heads, bi
 
     weights, total = exponentials(scores, mask)
     weights /= total
-    np.matmul(weights if dropped is None else weights * dropped, value, out=place)
+    np.matmul(weights if dropped is None else weights * dropped, value, out=out)
     if dropped is not None:
-        place *= 1 / (1 - p)  # A' V is smaller than A'
-    return out, Saved(weights=weights)
+        out *= 1 / (1 - p)  # A' V is smaller than A'
+    return weights
 
 
-@attention_of_heads.joint_gradient(*INPUTS)
-def attention_gradient(g, query, key, value, dropped, p, scale, num_heads, bias_shape, saved, needs):
-    """The gradients of query, key, value and bias; what is not needed is not filled."""
-    out, grad_bias = [np.empty(x.shape, g.dtype) for x in (query, key, value)], None
-    g, query, key, value, *places = (split(x, num_heads) for x in (g, query, key, value, *out))
-    kept = weights = saved.weights
+def exponentials(scores, mask):
+    """The numerators (…, D) and the denominators (…, 1) of a softmax: 0 where the boolean `mask` is False.
+
+    A softmax stays what it is if a number is subtracted from a row. Its maximum always does, but to find that in short
+    rows takes NumPy eight times as long as exp. It is needed only where a sum would overflow or vanish: so short rows
+    are first taken as they are, and once more if a sum turns out too large or too small.
+
+    Args:
+        scores: computes the scores (…, D), an array that is overwritten.
+        mask: broadcastable to them, or None.
+    """
+    x = scores()
+    if x.shape[-1] < SHORT:
+        if mask is not None:
+            x += np.where(mask, x.dtype.type(0), -np.inf)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = row_sums(np.exp(x, out=x))
+        if ((total > 1e-10) & (total < 1e15)).all():
+            return x, total
+        x = scores()
+    if mask is not None:
+        x = np.where(mask, x, -np.inf)
+    x -= row_maximum(x, -1)
+    total = row_sums(np.exp(x, out=x))
+    return x, total + (total == 0)
+
+
+def differentiate(g, query, key, value, grad_query, grad_key, grad_value, weights, dropped, p, scale, bias_shape):
+    kept = weights
     if dropped is not None:  # A' = A ∘ M / (1 - p): the factor, of all that follows, goes to dO, which is smaller
         kept, g = weights * dropped, g * (1 / (1 - p))
-    if needs.value:
-        np.matmul(kept.mT, g, out=places[2])
-    if needs.query or needs.key or needs.bias:
-        grad_scores = g @ value.mT  # dA'; from here on, in place
-        if dropped is not None:
-            grad_scores *= dropped
-        grad_scores -= row_dot(weights, grad_scores)
-        grad_scores *= weights
-        if needs.bias:
-            grad_bias = sum_to(grad_scores, bias_shape).copy()
-        grad_scores *= scale
-        if needs.query:
-            np.matmul(grad_scores, key, out=places[0])
-        if needs.key:
-            np.matmul(grad_scores.mT, query, out=places[1])
-    return *out, grad_bias
+    np.matmul(kept.mT, g, out=grad_value)
+    grad_scores = g @ value.mT  # dA'; from here on, in place
+    if dropped is not None:
+        grad_scores *= dropped
+    grad_scores -= row_dot(weights, grad_scores)
+    grad_scores *= weights
+    grad_bias = None if bias_shape is None else sum_to(grad_scores, bias_shape).copy()
+    grad_scores *= scale
+    np.matmul(grad_scores, key, out=grad_query)
+    np.matmul(grad_scores.mT, query, out=grad_key)
+    return grad_bias
 
 
-def serve_one_head(module: str, body: Body, gradients: Callable[..., Any]) -> None:
-    """Let a body of `attention_of_heads` be one of `attention`, too: its number of heads is None."""
-    @definitions.attention.faster(module)
-    def attention(*args):
-        *given, bias = args
-        return body.forward(*given, None, bias)
-
-    @attention.joint_gradient(*INPUTS)
-    def attention_gradient(g, query, key, value, dropped, p, scale, bias_shape, saved, needs):
-        return gradients(g, query, key, value, dropped, p, scale, None, bias_shape, saved, needs)
-
-
-serve_one_head("numpy", attention_of_heads, attention_gradient)
+register("numpy", attend, differentiate)

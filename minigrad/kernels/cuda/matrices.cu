@@ -2,11 +2,11 @@
 
 const int DEEP = 16;  // a block computes TILE x TILE elements of the product (launching.py), DEEP terms at a time
 
-// c = alpha * a @ b for (B, H, M, K) and (B, H, K, N): strides of a and b for each axis, of c for all but the last,
-// in elements. 16 x 16 threads, each with 4 x 4 elements, 16 apart.
+// c = alpha * a @ b for (B, H, M, K) and (B, H, K, N), with the strides of each axis, in elements. 16 x 16 threads, each
+// with 4 x 4 elements, 16 apart.
 extern "C" __global__ void product(const real* a, long long a_batch, long long a_head, long long a_row, long long a_term,
         const real* b, long long b_batch, long long b_head, long long b_term, long long b_column,
-        real* c, long long c_batch, long long c_head, long long c_row,
+        real* c, long long c_batch, long long c_head, long long c_row, long long c_column,
         long long heads, long long rows, long long terms, long long columns, double alpha) {
     __shared__ real left[DEEP][TILE + 1], right[DEEP][TILE + 1];
     long long batch = blockIdx.x / heads, head = blockIdx.x % heads;
@@ -36,7 +36,7 @@ extern "C" __global__ void product(const real* a, long long a_batch, long long a
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++) {
             long long row = first_row + threadIdx.y + 16 * i, column = first_column + threadIdx.x + 16 * j;
-            if (row < rows && column < columns) c[row * c_row + column] = (real)alpha * sums[i][j];
+            if (row < rows && column < columns) c[row * c_row + column * c_column] = (real)alpha * sums[i][j];
         }
 }
 

@@ -47,6 +47,7 @@ MASKS = ["None, None", "PADDING, DROPPED", "booleans(1, 2, 5, 7), None", "boolea
 ATTENTION = """
     x(2, 2, 5, 4), x(2, 2, 7, 4), x(2, 2, 7, 6), PADDING, DROPPED, 0.3, 0.5, 9 * x(2, 5, 7)
     x(1, 3, 4), x(1, 600, 4), x(1, 600, 4), booleans(3, 600), None, 0.0, 1.0, x(600)
+    x(2, 1, 2, 3, 4), x(2, 1, 2, 7, 4), x(2, 1, 2, 7, 6), booleans(1, 2, 3, 7), None, 0.0, 1, x(2, 1, 1, 3, 7)
     100 * x(1, 5, 4), x(1, 7, 4), x(1, 7, 4), None, None, 0.0, 1.0
     x(2, 3, 4), x(2, 0, 4), x(2, 0, 4), None, None, 0.0, 1.0
     *(x(3, 2, 5, 8)[..., ::2].swapaxes(0, 1) for _ in range(3)), None, None, 0.0, 1.0
@@ -54,8 +55,8 @@ ATTENTION = """
     x(1, 3, 4), odd(x(600, 4))[None], x(1, 600, 4), MANY, None, 0.0, 1.0
 """
 HEADS = """
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), None, None, 0.3, 0.5, 2
-    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), PADDING, DROPPED, 0.3, 0.5, 2, x(2, 1, 7)
+    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), None, None, 0.3, 0.5, None, 2
+    x(2, 5, 8), x(2, 7, 8), x(2, 7, 12), PADDING, DROPPED, 0.3, 0.5, x(2, 1, 7), 2
 """
 LOSSES = """
     x(6, 37), IDS, COUNTED, 0.0
