@@ -1,8 +1,7 @@
-"""Examples: sentence pairs as token ids, in memory, or in a temporary file where they are many."""
+"""Examples: sentence pairs as token ids, in a temporary file."""
 
 import zlib
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from tempfile import TemporaryFile
 
@@ -13,20 +12,19 @@ from transformer.data.batches import Example, encode_pairs
 from transformer.data.parallel_text import Chosen, Pairs
 from transformer.data.tokenizer import Tokenizer
 
-HELD = 2**25  # tokens, those of both sides: of at most so many, the ids are in memory, in 128 MiB
 _CHUNK = 2**12  # pairs that are encoded together
 
 
 class Examples(Sequence[Example]):
     """The examples of `pairs` as `encode_pairs` gives them, encoded when it is made, and not again in any epoch.
 
-    The ids of all sides lie in a row: in memory, or, of more than `HELD` tokens, in a temporary file that is mapped.
+    The sides of all pairs lie in a row, each its length and its ids, in a temporary file that is mapped into memory.
 
     A run on text makes two: the plan encodes all pairs, to choose those that fit and the model's size, and the trainer
     those that were chosen.
 
     Args:
-        pairs: (source, target) texts.
+        pairs: (source, target) texts, at least one.
         source_tokenizer, target_tokenizer: what encodes each side.
         limit: the greatest length of interest, see `too_long`.
         checksum: the checksum of the examples before these, which `checksum` continues.
@@ -40,23 +38,20 @@ class Examples(Sequence[Example]):
 
     def __init__(self, pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, limit: int,
                  checksum: int = 0) -> None:
-        ids, lengths = array("i"), array("i")
+        lengths, rest = list[NDArray[np.int32]](), iter(pairs)
         with TemporaryFile() as file:
-            for of_sides, flat in _encoded(pairs, source_tokenizer, target_tokenizer):
-                starts = np.cumsum(of_sides) - of_sides
-                checksum = zlib.crc32(np.insert(flat, starts, of_sides).astype("<i8").tobytes(), checksum)
-                lengths.frombytes(of_sides.astype("i").tobytes())
-                ids.frombytes(flat.astype("i").tobytes())
-                if len(ids) > HELD:
-                    ids.tofile(file)
-                    del ids[:]
-            if file.tell():
-                ids.tofile(file)
-                file.flush()
-            self._ids = np.asarray(np.memmap(file, "i", "r") if file.tell() else ids)
-        sides = np.asarray(lengths).reshape(-1, 2)
-        self._starts = np.cumsum(sides.sum(axis=1)) - sides.sum(axis=1)
-        self.source_lengths, self.steps, self.checksum = sides[:, 0], sides[:, 1] + 1, checksum
+            while chunk := list(islice(rest, _CHUNK)):
+                sides = [ids for pair in encode_pairs(chunk, source_tokenizer, target_tokenizer) for ids in pair]
+                lengths.append(np.fromiter(map(len, sides), np.int32))
+                row = np.fromiter(chain.from_iterable((len(ids), *ids) for ids in sides), "<i8")
+                checksum = zlib.crc32(row.tobytes(), checksum)
+                file.write(row.astype(np.int32).tobytes())
+            file.flush()
+            self._row = np.asarray(np.memmap(file, np.int32, "r"))
+        both = np.concatenate(lengths).reshape(-1, 2)
+        tokens = both.sum(axis=1)
+        self._starts = np.cumsum(tokens + 2) - tokens - 1
+        self.source_lengths, self.steps, self.checksum = both[:, 0], both[:, 1] + 1, checksum
         self.too_long = (self.source_lengths > limit) | (self.steps > limit)
 
     def __len__(self) -> int:
@@ -65,20 +60,11 @@ class Examples(Sequence[Example]):
     def __getitem__(self, place: int) -> Example:  # type: ignore[override]
         start = self._starts[place]
         middle = start + self.source_lengths[place]
-        return self._ids[start:middle].tolist(), self._ids[middle:middle + self.steps[place] - 1].tolist()
+        return self._row[start:middle].tolist(), self._row[middle + 1:middle + self.steps[place]].tolist()
 
 
 def fitting(pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, limit: int
             ) -> tuple[Pairs, Examples]:
     """The pairs of at most `limit` tokens a side, and the examples of all pairs."""
     examples = Examples(pairs, source_tokenizer, target_tokenizer, limit)
-    return (Chosen(pairs, ~examples.too_long) if examples.too_long.any() else pairs), examples
-
-
-def _encoded(pairs: Pairs, *tokenizers: Tokenizer) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Chunk by chunk: the lengths of source, target, source, target, …, and the ids of all of them in a row."""
-    rest = iter(pairs)
-    while chunk := list(islice(rest, _CHUNK)):
-        sides = [ids for example in encode_pairs(chunk, *tokenizers) for ids in example]
-        lengths = np.fromiter(map(len, sides), np.int64, len(sides))
-        yield lengths, np.fromiter(chain.from_iterable(sides), np.int64, int(lengths.sum()))
+    return Chosen(pairs, ~examples.too_long), examples
