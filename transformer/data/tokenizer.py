@@ -183,19 +183,16 @@ class HuggingFaceTokenizer(Tokenizer):
         token = self.vocabulary.token_of(index)  # IndexError if there is none
         return token if index < len(SPECIALS) else self._package.id_to_token(index - self._offset)
 
-    def _text(self, pieces: list[str]) -> str:
-        return self._decoder.decode(pieces) if self._decoder else " ".join(pieces)
-
     def _join(self, ids: list[int]) -> str:
-        return self._text([self._piece(index) for index in ids])
+        pieces = [self._piece(index) for index in ids]
+        return self._decoder.decode(pieces) if self._decoder else " ".join(pieces)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The text of each token; a token with part of a character has the package's symbols for its bytes."""
         labels = []
-        for index in ids:
-            piece = self._piece(int(index))
-            text = piece if index < len(SPECIALS) else self._text([piece])
-            labels.append(piece if "\N{REPLACEMENT CHARACTER}" in text else text)
+        for index in map(int, ids):
+            piece, text = self._piece(index), self._join([index])
+            labels.append(piece if index < len(SPECIALS) or "\N{REPLACEMENT CHARACTER}" in text else text)
         return labels
 
     def to_json(self) -> dict[str, Any]:
@@ -229,11 +226,6 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     DEFAULT_SIZE = 8000
     SMALLEST_SIZE = len(SPECIALS) + 256
 
-    def __init__(self, package: Any) -> None:
-        """Wrap ``package``, a trained byte-level ``tokenizers.Tokenizer``; usually called by ``train``."""
-        package.decoder = require("tokenizers", "byte-pair encoding").decoders.ByteLevel()
-        super().__init__(package)
-
     @classmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
         """Learn merges until there are ``size`` tokens (8,000 if None), specials included, or no more pairs.
@@ -259,6 +251,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
             initial_alphabet=package.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
+        merges.decoder = package.decoders.ByteLevel()
         merges.train_from_iterator(texts, trainer)
         return cls(merges)
 

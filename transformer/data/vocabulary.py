@@ -26,13 +26,11 @@ class Vocabulary:
         if ordinary[: len(SPECIALS)] == SPECIALS:
             ordinary = ordinary[len(SPECIALS) :]
         self.tokens = SPECIALS + ordinary
+        token, count = Counter(self.tokens).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"Vocabulary: the token {token!r} occurs {count} times; tokens must be distinct, and none "
+                             "of them a special")
         self._ids = {token: index for index, token in enumerate(ordinary, start=len(SPECIALS))}
-        reserved = [token for token in SPECIALS if token in self._ids]
-        if reserved:
-            raise ValueError(f"Vocabulary: {reserved[0]!r} is the name of a special token; leave it out")
-        if len(self._ids) != len(ordinary):
-            token, count = Counter(ordinary).most_common(1)[0]
-            raise ValueError(f"Vocabulary: the token {token!r} occurs {count} times; tokens must be distinct")
 
     @classmethod
     def build(cls, token_lists: Iterable[Iterable[str]], max_size: int | None = None) -> "Vocabulary":

@@ -75,7 +75,7 @@ def test_specials_in_texts_and_in_ids(kind):
     {"kind": "words"}, {"kind": []}, {"kind": "characters", "tokens": ["a", "a"]},
     {"kind": "words", "tokens": ["a", "<pad>"]}, {"kind": "bpe", "tokenizers": {"version": "1.0"}}, None], ids=str)
 def test_a_foreign_description_is_a_value_error(data):
-    with pytest.raises(ValueError, match=r"tokenizer|occurs 2 times|'<pad>' is the name of a special"):
+    with pytest.raises(ValueError, match=r"tokenizer|occurs 2 times"):
         tokenizer_from_json(data)
 
 
