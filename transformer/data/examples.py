@@ -4,9 +4,9 @@ import zlib
 from collections.abc import Sequence
 from itertools import chain, islice
 from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transformer.data.batches import Example, encode_pairs
 from transformer.data.parallel_text import Chosen, Pairs
@@ -38,7 +38,7 @@ class Examples(Sequence[Example]):
 
     def __init__(self, pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, limit: int,
                  checksum: int = 0) -> None:
-        lengths, rest = list[NDArray[np.int32]](), iter(pairs)
+        lengths, rest = list[Any](), iter(pairs)
         with TemporaryFile() as file:
             while chunk := list(islice(rest, _CHUNK)):
                 sides = [ids for pair in encode_pairs(chunk, source_tokenizer, target_tokenizer) for ids in pair]
