@@ -212,6 +212,6 @@ def test_a_tensor_of_pytorch_in_bfloat16_or_on_a_gpu():
 def test_sources_of_other_kinds(tmp_path):
     (tmp_path / "model.pt").write_bytes(b"PK\x03\x04" + bytes(60))
     for source, error, message in (({"in_proj_bias": [0.0] * 12}, TypeError, "in_proj_bias .* list"),
-                                   (3, TypeError, "got a int"), (tmp_path / "model.pt", CheckpointError, "torch.load")):
+                                   (3, TypeError, "int"), (tmp_path / "model.pt", CheckpointError, "torch.load")):
         with pytest.raises(error, match=message):
             load_pytorch(MultiHeadAttention(4, 2), source)

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from minigrad import DeviceError
-from minigrad.device import module_for, parse_device
+from minigrad.device import module_for
 
 from transformer.cli.streams import silent, standard_streams
 from transformer.distributed import ALONE, RankError, launch
@@ -154,7 +154,7 @@ def _usable(context: click.Context, parameter: click.Parameter, device: str) -> 
     with mistakes():
         device = launch.own_device(device)
         module_for(device)
-        return parse_device(device)
+        return device
 
 
 COUNT, HELD = click.IntRange(1), click.IntRange(1, 10**7)  # of pairs in memory
@@ -162,13 +162,14 @@ FILE = click.Path(dir_okay=False)
 FOLDER: dict[str, Any] = {"metavar": "DIR", "type": click.Path(path_type=Path)}
 FLAG, NAME = {"is_flag": True}, {"metavar": "NAME"}
 OUTPUT = {"type": click.Path(dir_okay=False, writable=True, path_type=Path), "callback": _writable}
-DEVICE = Option("Machine", "--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable},
-                "Where to compute; cuda:1 is the second GPU.", "cpu")
-CHECKPOINT = Option(
-    "Machine", "--checkpoint", {"metavar": "best|latest|NAME"},
-    "Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.", "best")
-OF_THREADS = Option("Machine", "--threads", click.IntRange(1, MOST_THREADS),
-                    "Threads that compute.  [default: all cores, at most 8; 1 for small models]")
+CHECKPOINT, DEVICE, OF_THREADS = options(
+    "Machine",
+    ("--checkpoint", {"metavar": "best|latest|NAME"},
+     "Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.", "best"),
+    ("--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable}, "Where to compute; cuda:1 is the second GPU.",
+     "cpu"),
+    ("--threads", click.IntRange(1, MOST_THREADS),
+     "Threads that compute.  [default: all cores, at most 8; 1 for small models]"))
 RUN, SOURCE = click.Argument(["folder"], **FOLDER), click.Argument(["source"])
 TARGET = click.Argument(["target"], required=False)
 # Of the commands that decode: beam, batch_size, alpha, max_length, those of `Controls`, the machine's.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, ClassVar, Self
 
 from transformer.data.extras import require
@@ -42,13 +42,8 @@ class Tokenizer(ABC):
         Raises:
             IndexError: an id is not in the vocabulary.
         """
-        kept: list[int] = []
-        for index in ids:
-            if index == EOS:
-                break
-            if index not in (PAD, BOS):
-                kept.append(int(index))
-        return self._join(kept)
+        sentence = takewhile(lambda index: index != EOS, ids)
+        return self._join([int(index) for index in sentence if index not in (PAD, BOS)])
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """One readable label for each id, specials included: the tick labels of a plot."""

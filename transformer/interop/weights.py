@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -101,9 +100,6 @@ def _state(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]
     """The state as raw arrays by name."""
     if isinstance(source, Mapping):
         return {name: _array(name, value) for name, value in source.items()}
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError("load_pytorch: the source must be the path of a safetensors file or a state_dict, got a "
-                        f"{type(source).__name__}")
     try:
         arrays, metadata = load_tensors(source)
     except CheckpointError as error:
@@ -142,16 +138,16 @@ def _renamed(state: Mapping[str, Any], prefix: str, rename: Callable[[str], str 
     return result
 
 
-def _split(name: str, array: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
-    """The parameters of these shapes in the array `name` of PyTorch, where they are stacked."""
+def _split(name: str, array: Any, shapes: list[tuple[int, ...]]) -> Any:
+    """The parameters of these shapes, which are alike, in the array `name` of PyTorch, where they are stacked."""
     if len(shapes) == 1:
         return [array]
-    rows = [0, *accumulate(shape[0] for shape in shapes)]
-    needed = (rows[-1], *shapes[0][1:])
+    rows, *columns = shapes[0]
+    needed = (len(shapes) * rows, *columns)
     if tuple(array.shape) != needed:
         raise ValueError(f"load_pytorch: nothing was changed, because of {name}: shape {tuple(array.shape)} given, "
                          f"{needed} needed")
-    return [array[start:end] for start, end in pairwise(rows)]
+    return array.reshape(len(shapes), rows, *columns)
 
 
 def _widened(value: Any, own: Tensor | None) -> Any:
