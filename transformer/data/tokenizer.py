@@ -146,20 +146,21 @@ class HuggingFaceTokenizer(Tokenizer):
         tokens = [package.id_to_token(index) for index in range(package.get_vocab_size())]
         if None in tokens:
             raise ValueError(f"the ids of {len(tokens):,} tokens are not 0 to {len(tokens) - 1:,}")
-        self._offset = 0 if tuple(tokens[:len(SPECIALS)]) == SPECIALS else len(SPECIALS)
-        self._ids = list(range(self._offset, self._offset + len(tokens)))  # ours for each of its ids
-        if not self._offset:
-            package.encode_special_tokens = True  # as other text
-            self._ids[:len(SPECIALS)] = [UNK] * len(SPECIALS)
-        else:  # a vocabulary has the names of our specials once
-            tokens = [f"{token}#{index}" if token in SPECIALS else token for index, token in enumerate(tokens)]
+        self._own = tuple(tokens[:len(SPECIALS)]) == SPECIALS
+        package.encode_special_tokens = self._own  # as other text
+        rest = tokens[len(SPECIALS):] if self._own else tokens
+        self._pieces = [*SPECIALS, *rest]  # by our ids
+        # Ours for each of its ids.
+        self._ids = [UNK] * (len(tokens) - len(rest)) + [*range(len(SPECIALS), len(self._pieces))]
+        # A vocabulary has the names of our specials once.
+        self.vocabulary = Vocabulary([f"{token}#{index}" if token in SPECIALS else token
+                                      for index, token in enumerate(rest)])
         model = json.loads(package.to_str())["model"]
-        unknown = model.get("unk_id")
-        if model.get("unk_token") is not None:
-            unknown = package.token_to_id(model["unk_token"])
+        token = model.get("unk_token")
+        unknown = model.get("unk_id") if token is None else package.token_to_id(token)
         if unknown is not None:
             self._ids[unknown] = UNK
-        self._package, self._decoder, self.vocabulary = package, package.decoder, Vocabulary(tokens)
+        self._package, self._decoder = package, package.decoder
         if not self.encode("\N{EGYPTIAN HIEROGLYPH D010}"):  # or the package raises its own error, now and not later
             raise ValueError("no token stands for what is unknown")
 
@@ -175,8 +176,8 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def _piece(self, index: int) -> str:
         """The token with one of our ids, as the decoder reads it."""
-        token = self.vocabulary.token_of(index)  # IndexError if there is none
-        return token if index < len(SPECIALS) else self._package.id_to_token(index - self._offset)
+        self.vocabulary.token_of(index)  # IndexError if there is none
+        return self._pieces[index]
 
     def _join(self, ids: list[int]) -> str:
         pieces = [self._piece(index) for index in ids]
@@ -206,7 +207,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def to_hugging_face(self) -> str:
         """The text of the file, if its specials are ours; see `Tokenizer.to_hugging_face`."""
-        return super().to_hugging_face() if self._offset else self._package.to_str()
+        return self._package.to_str() if self._own else super().to_hugging_face()
 
 
 class BytePairTokenizer(HuggingFaceTokenizer):
