@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from transformer.cli import sources
-from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, mistakes, options
-from transformer.cli.unknown import Notes
+from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, Notes, mistakes, options
 from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone

@@ -8,11 +8,13 @@ Purely numeric dates are used only where all writers of the language agree on th
 English is not such a language: 3/4/2021 is a day in March to some and in April to others.
 """
 
+from collections.abc import Callable
 from datetime import date
 from random import Random
 
 from transformer.data.extras import require
 
+Belongs = Callable[[str], bool]
 FIRST, LAST = date(1900, 1, 1), date(2099, 12, 31)
 
 LOCALES = ("en_US", "en_GB"), ("fr",), ("de",), ("es",), ("ja",)
@@ -47,19 +49,25 @@ def format_date(day: date, locale: str, style: str) -> str:
     return text.replace("{th}", _ordinal_ending(day.day, locale))
 
 
-def draw_date(rng: Random) -> tuple[str, str]:
+def draw_date(rng: Random, belongs: Belongs) -> tuple[str, str]:
     """A random day from 1900 to 2099, in a random language, locale and style, as (human text, ISO 8601).
 
     In languages with capitals, one text in five is all in lower case and one in five all in upper case.
 
+    Args:
+        rng: where the choices come from.
+        belongs: whether a text is wanted; another date is drawn until it is.
+
     Raises:
         ImportError: Babel is not installed.
     """
-    day = date.fromordinal(rng.randint(FIRST.toordinal(), LAST.toordinal()))
-    locale = rng.choice(rng.choice(LOCALES))
-    text = format_date(day, locale, rng.choice(LENGTHS + STYLES[locale]))
-    case = rng.choice((str, str, str, str.lower, str.upper))
-    return case(text), day.isoformat()
+    while True:
+        day = date.fromordinal(rng.randint(FIRST.toordinal(), LAST.toordinal()))
+        locale = rng.choice(rng.choice(LOCALES))
+        text = format_date(day, locale, rng.choice(LENGTHS + STYLES[locale]))
+        text = rng.choice((str, str, str, str.lower, str.upper))(text)
+        if belongs(text):
+            return text, day.isoformat()
 
 
 def _ordinal_ending(day: int, locale: str) -> str:

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from random import Random
 from string import ascii_lowercase as ALPHABET
 
-from transformer.data.dates import draw_date
+from transformer.data.dates import Belongs, draw_date
 from transformer.data.parallel_text import Pair, hash_of
-
-Belongs = Callable[[str], bool]
 
 SPLITS = ("train", "valid", "test")
 LONGEST = 10  # symbols in a string of copy, reverse and sort
@@ -87,13 +85,6 @@ def _spaced(number: int) -> str:
     return " ".join(str(number))
 
 
-def _draw_date(rng: Random, belongs: Belongs) -> Pair:
-    while True:
-        source, target = draw_date(rng)
-        if belongs(source):
-            return source, target
-
-
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
@@ -101,7 +92,7 @@ TASKS: dict[str, Task] = {
         Task("reverse", "words", _symbols(ALPHABET, lambda symbols: symbols[::-1])),  # c a b → b a c
         Task("sort", "words", _symbols(ALPHABET[:10], sorted)),  # c a b → a b c
         Task("addition", "words", _draw_addition),  # 1 2 3 + 4 5 6 → 5 7 9
-        Task("dates", "characters", _draw_date),  # March 3rd, 2021 → 2021-03-03
+        Task("dates", "characters", draw_date),  # March 3rd, 2021 → 2021-03-03
     )
 }
 """Every generated task by its name."""
