@@ -62,11 +62,8 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
             note(f"left out: {text.left_out:,} pairs that are blank on a side")
     elif "task" in data:
         pairs = get_task(data["task"]).pairs("test", count, seed=1)
-    elif "train" in data:
-        pairs = first_of_each([*sources.read(data).valid])
     else:
-        raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
-                               "it on")
+        pairs = first_of_each(sources.read(data).valid)
     lines, references = zip(*pairs, strict=True)
     notes = Notes()
     for number, line in enumerate(lines, start=1):

@@ -146,8 +146,6 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     earlier = run.options
     with mistakes():
         training = training_options(changed(earlier.to_json(), given))
-    if "task" not in run.data and "train" not in run.data:
-        raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
     wanted = given | options_of(TransformerConfig, changed({}, given)) | training.to_json()
     found = run.data | run.config.to_json() | earlier.to_json()
     free = {*TrainingOptions.MAY_CHANGE, "layers", *(sources.TEXTS if "train" in run.data else ())}

@@ -81,8 +81,9 @@ class ParallelText:
     be read once, are loaded into memory.
 
     Args:
-        paths: the file of the sources and that of the targets, or a table, whose first two columns, with a tab
-            between them, are source and target. ``"-"`` is standard input.
+        source: the file of the sources. Without `target` it is a table, whose first two columns, with a tab between
+            them, are source and target. ``"-"`` is standard input.
+        target: the file of the targets.
 
     Attributes:
         left_out: the number of pairs that are left out.
@@ -92,9 +93,8 @@ class ParallelText:
             has one column, or no pair has text on both sides.
     """
 
-    def __init__(self, *paths: Path) -> None:
-        if not 1 <= len(paths) <= 2:
-            raise TypeError(f"parallel text has two files, or one that is a table, not {len(paths)}")
+    def __init__(self, source: Path, target: Path | None = None) -> None:
+        paths = [source] if target is None else [source, target]
         names = [_name(path) for path in paths]
         if len(paths) == 2 and (len({*names}) == 1 or (all(map(os.path.exists, paths)) and os.path.samefile(*paths))):
             raise DataError(f"source and target are the same file: {names[0]}")
