@@ -45,16 +45,21 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
         FileNotFoundError, minigrad.checkpoint.CheckpointError: there is no such file, or it cannot be read.
     """
     names, own = pytorch_names(module), module.state_dict()
-    given = _renamed(_state(source), f"{prefix.rstrip('.')}." if prefix else "", rename)
+    start = f"{prefix.rstrip('.')}." if prefix else ""
+    rename = rename or str  # each name as it is
+    state: dict[str, Any] = {}
+    for theirs, array in _state(source).items():
+        here = rename(theirs.removeprefix(start)) if theirs.startswith(start) else None
+        if here is None:
+            continue
+        ours = names.get(here, [here])
+        for name, part in zip(ours, _parts(here, array, ours, own), strict=True):
+            if name in state and not same_values(state[name], part):
+                raise ValueError(f"load_pytorch: nothing was changed, because {theirs} differs from another tensor "
+                                 f"that is {name}, too")
+            state[name] = part
     around = own.keys() - {name for ours in names.values() for name in ours}
-    state: dict[str, Any] = {name: own[name].data for name in around}
-    for theirs, ours in names.items():
-        if theirs in given:
-            state |= zip(ours, _split(theirs, given.pop(theirs), [own[name].shape for name in ours]), strict=True)
-    if twice := [name for name in given if name in state and name not in around]:
-        raise ValueError(f"load_pytorch: nothing was changed, because {', '.join(twice)} is a part of a tensor that is "
-                         "given, too")
-    state |= given  # names here, and those that are unexpected
+    state = {name: own[name].data for name in around} | state
     values = {id(own[name].data): value for name, value in state.items() if name in own}
     state |= {name: values[id(tensor.data)] for name, tensor in own.items()
               if name not in state and id(tensor.data) in values}
@@ -123,31 +128,16 @@ def _array(name: str, value: Any) -> Any:
     return np.asarray(value)
 
 
-def _renamed(state: Mapping[str, Any], prefix: str, rename: Callable[[str], str | None] | None) -> dict[str, Any]:
-    """What is below the prefix, by other names."""
-    result: dict[str, Any] = {}
-    for name, array in state.items():
-        if name.startswith(prefix):
-            here: str | None = name.removeprefix(prefix)
-            here = rename(here) if rename and here is not None else here
-            if here in result and not same_values(result[here], array):
-                raise ValueError(f"load_pytorch: nothing was changed, because {name} differs from another tensor that "
-                                 f"is {here}, too")
-            if here is not None:
-                result[here] = array
-    return result
-
-
-def _split(name: str, array: Any, shapes: list[tuple[int, ...]]) -> Any:
-    """The parameters of these shapes, which are alike, in the array `name` of PyTorch, where they are stacked."""
-    if len(shapes) == 1:
+def _parts(name: str, array: Any, ours: list[str], own: Mapping[str, Tensor]) -> Any:
+    """The values of the parameters `ours` in the array `name` of PyTorch: several of one shape are stacked in it."""
+    if len(ours) == 1:
         return [array]
-    rows, *columns = shapes[0]
-    needed = (len(shapes) * rows, *columns)
+    rows, *columns = own[ours[0]].shape
+    needed = (len(ours) * rows, *columns)
     if tuple(array.shape) != needed:
         raise ValueError(f"load_pytorch: nothing was changed, because of {name}: shape {tuple(array.shape)} given, "
                          f"{needed} needed")
-    return array.reshape(len(shapes), rows, *columns)
+    return array.reshape(len(ours), rows, *columns)
 
 
 def _widened(value: Any, own: Tensor | None) -> Any:
