@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -52,6 +52,7 @@ class Translation:
     truncated: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class Translator:
     """A model with its tokenizers.
 
@@ -59,16 +60,14 @@ class Translator:
         model: a trained model in any mode, on any device.
         source_tokenizer, target_tokenizer: the tokenizers of its training.
         alpha: the default `alpha` of its methods.
-
-    Attributes:
-        data: what a loaded one was trained on, as its run describes it; else empty.
+        data: what it was trained on, as its run describes it.
     """
 
-    def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
-                 alpha: float = ALPHA) -> None:
-        self.model, self.source_tokenizer, self.target_tokenizer = model, source_tokenizer, target_tokenizer
-        self.alpha = alpha
-        self.data: dict[str, Any] = {}
+    model: Transformer
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    alpha: float = ALPHA
+    data: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best", ranks: Alone = ALONE) -> Self:
@@ -77,9 +76,7 @@ class Translator:
         Its `alpha` is `chosen_alpha` of the run. Raises what `load_model` raises.
         """
         model, run = load_model(folder, device, which, ranks)
-        loaded = cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks))
-        loaded.data = run.data
-        return loaded
+        return cls(model, run.source_tokenizer, run.target_tokenizer, chosen_alpha(folder, ranks), run.data)
 
     def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
                   alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,

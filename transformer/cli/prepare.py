@@ -146,7 +146,7 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     earlier = run.options
     with mistakes():
         training = training_options(changed(earlier.to_json(), given))
-    wanted = given | options_of(TransformerConfig, changed({}, given)) | training.to_json()
+    wanted = changed({}, given) | training.to_json()
     found = run.data | run.config.to_json() | earlier.to_json()
     free = {*TrainingOptions.MAY_CHANGE, "layers", *(sources.TEXTS if "train" in run.data else ())}
     different = [name for name in wanted if name not in free and wanted[name] != found.get(name)]

@@ -48,8 +48,7 @@ class Vocabulary:
                 f"Vocabulary.build: max_size={max_size} has no room for the {len(SPECIALS)} specials"
             )
         counts = Counter(token for tokens in token_lists for token in tokens)
-        kept = [token for token in counts if token not in SPECIALS]
-        kept.sort(key=lambda token: (-counts[token], token))
+        kept = sorted(counts.keys() - SPECIALS, key=lambda token: (-counts[token], token))
         return cls(kept if max_size is None else kept[: max_size - len(SPECIALS)])
 
     def __len__(self) -> int:
