@@ -49,7 +49,7 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
     python -m transformer evaluate runs/dates
     python -m transformer evaluate runs/text --source test.en --target test.ja --beam 4
     """
-    files = [path for path in (source, target) if path is not None]
+    files = [*filter(None, (source, target))]
     if len(files) == 1:
         raise click.UsageError("--source and --target belong together: give both files, or none")
     sources.check_readable(files, ranks)

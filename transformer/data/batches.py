@@ -1,8 +1,7 @@
 """Batches: examples of like length, measured in tokens and padded into arrays."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +13,7 @@ Example = tuple[list[int], list[int]]
 """Token ids of one sentence pair: the source with its ``EOS``, the target without ``BOS`` and ``EOS``."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Batch:
+class Batch(NamedTuple):
     """B sentence pairs, padded with ``PAD`` to the longest: S source tokens, T steps of the decoder.
 
     Attributes:
@@ -77,8 +75,6 @@ def divide(source_lengths: NDArray[np.int64], steps: NDArray[np.int64], batch_to
         batch_tokens: the size of a batch.
         rng: where the order comes from.
     """
-    if not len(steps):
-        return []
     order = rng.permutation(len(steps))
     # Sort by target length, then by source length, ascending and descending in turn: where one target length
     # follows another, source lengths are alike. lexsort is stable, so equal lengths stay in the order drawn.

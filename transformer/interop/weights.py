@@ -61,8 +61,7 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
     around = own.keys() - {name for ours in names.values() for name in ours}
     state = {name: own[name].data for name in around} | state
     values = {id(own[name].data): value for name, value in state.items() if name in own}
-    state |= {name: values[id(tensor.data)] for name, tensor in own.items()
-              if name not in state and id(tensor.data) in values}
+    state = {name: values[id(tensor.data)] for name, tensor in own.items() if id(tensor.data) in values} | state
     return module.load_state_dict({name: _widened(value, own.get(name)) for name, value in state.items()}, strict)
 
 
@@ -80,8 +79,7 @@ def to_pytorch(module: nn.Module, prefix: str = "", gradients: bool = False) -> 
     names, weights = pytorch_names(module), module.state_dict()
     own: Mapping[str, Tensor] = weights
     if gradients:
-        parameters = module.named_parameters(remove_duplicate=False)
-        own = {name: p.grad for name, p in parameters if p.grad is not None}
+        own = {name: p.grad for name, p in module.named_parameters(remove_duplicate=False) if p.grad is not None}
     start = f"{prefix.rstrip('.')}." if prefix else ""
     state: dict[str, Tensor] = {}
     for theirs, ours in names.items():
@@ -109,10 +107,8 @@ def _state(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]
         arrays, metadata = load_tensors(source)
     except CheckpointError as error:
         raise CheckpointError(f"{error}; if torch.save wrote it, give torch.load(path, weights_only=True)") from error
-    for left_out, kept in metadata.items():  # `save_model` notes names that share one tensor
-        if left_out not in arrays and kept in arrays:
-            arrays[left_out] = arrays[kept]
-    return arrays
+    # `save_model` notes names that share one tensor.
+    return {left_out: arrays[kept] for left_out, kept in metadata.items() if kept in arrays} | arrays
 
 
 def _array(name: str, value: Any) -> Any:
