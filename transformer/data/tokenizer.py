@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
 from itertools import chain, takewhile
 from typing import Any, ClassVar, Self
@@ -86,8 +87,18 @@ class _TableTokenizer(Tokenizer):
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
-        """Keep the most frequent tokens, all if ``size`` is None."""
-        return cls(Vocabulary.build(map(cls.split, texts), size))
+        """Number the tokens by falling frequency, equally frequent ones by their text; keep all if ``size`` is None.
+
+        Tokens spelt like a special are skipped.
+
+        Raises:
+            ValueError: ``size`` leaves no room for the four specials.
+        """
+        if size is not None and size < len(SPECIALS):
+            raise ValueError(f"{cls.__name__}.train: size={size} has no room for the {len(SPECIALS)} specials")
+        counts = Counter(token for text in texts for token in cls.split(text))
+        kept = sorted(counts.keys() - SPECIALS, key=lambda token: (-counts[token], token))
+        return cls(Vocabulary(kept if size is None else kept[:size - len(SPECIALS)]))
 
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id_of(token) for token in self.split(text)]

@@ -92,7 +92,7 @@ def test_shared_and_separate_vocabularies_and_their_limits():
 
 def test_mistakes_are_named(monkeypatch, tmp_path):
     for call, message in ((lambda: build_tokenizers("syllables", [], []), "'syllables'"),
-                          (lambda: WordTokenizer.train(TEXTS, 3), "max_size=3"),
+                          (lambda: WordTokenizer.train(TEXTS, 3), "size=3"),
                           (lambda: BytePairTokenizer.train(TEXTS, 259), r"size=259 .* 260")):
         with pytest.raises(ValueError, match=message):
             call()
