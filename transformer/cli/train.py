@@ -192,8 +192,8 @@ def train(out: Path, resume: bool, resume_from: str | None, quiet: bool,
     options = run.options
     if options.threads is None and device == "cpu" and not which:
         # Those that divide a batch: more would gain little, and lose much where another program keeps a core busy.
-        options = replace(options, threads=ranks.first(lambda: dividing_threads(
-            run.config, usable_threads(ranks.local_size), options.batch_tokens // ranks.size)))
+        threads = dividing_threads(run.config, usable_threads(ranks.local_size), options.batch_tokens // ranks.size)
+        options = replace(options, threads=ranks.first(lambda: threads))
     if device == "cpu" and options.threads:
         each = f"{ranks.size} ranks, each with " if ranks.size > 1 else ""
         prepared.said.append(each + counted(options.threads, "thread"))

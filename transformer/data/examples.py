@@ -24,7 +24,7 @@ class Examples(Sequence[Example]):
     those that were chosen.
 
     Args:
-        pairs: (source, target) texts, at least one.
+        pairs: (source, target) texts.
         source_tokenizer, target_tokenizer: what encodes each side.
         limit: the greatest length of interest, see `too_long`.
         checksum: the checksum of the examples before these, which `checksum` continues.
@@ -38,8 +38,9 @@ class Examples(Sequence[Example]):
 
     def __init__(self, pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, limit: int,
                  checksum: int = 0) -> None:
-        lengths, rest = list[Any](), iter(pairs)
+        lengths, rest = [np.empty(0, np.int32)], iter(pairs)
         with TemporaryFile() as file:
+            file.write(bytes(4))  # a number before all others, since an empty file cannot be mapped
             while chunk := list(islice(rest, _CHUNK)):
                 sides = [ids for pair in encode_pairs(chunk, source_tokenizer, target_tokenizer) for ids in pair]
                 lengths.append(np.fromiter(map(len, sides), np.int32))
@@ -48,9 +49,9 @@ class Examples(Sequence[Example]):
                 file.write(row.astype(np.int32).tobytes())
             file.flush()
             self._row = np.asarray(np.memmap(file, np.int32, "r"))
-        both = np.concatenate(lengths).reshape(-1, 2)
+        both: Any = np.concatenate(lengths).reshape(-1, 2)
         tokens = both.sum(axis=1)
-        self._starts = np.cumsum(tokens + 2) - tokens - 1
+        self._starts = np.cumsum(tokens + 2) - tokens
         self.source_lengths, self.steps, self.checksum = both[:, 0], both[:, 1] + 1, checksum
         self.too_long = (self.source_lengths > limit) | (self.steps > limit)
 

@@ -36,6 +36,7 @@ def test_they_are_those_of_encode_pairs(monkeypatch):
     assert examples.checksum == checksum(expected)
     assert Examples(PAIRS[:5], *TOKENIZERS, 400, examples.checksum).checksum == checksum(expected + expected[:5])
     assert examples.too_long[:4].tolist() == [False, False, True, False]
+    assert len(Examples([], *TOKENIZERS, limit=3)) == 0
     assert Examples(PAIRS, *TOKENIZERS, limit=3).too_long[:4].tolist() == [True, True, True, False]
     with pytest.raises(IndexError):
         examples[len(PAIRS)]
