@@ -105,7 +105,7 @@ class ParallelText:
                             "the same number")
         self._count = 0
         for number, lines in enumerate(zip(*self._read(), strict=True), start=1):
-            if _has_text(_pair(lines)):
+            if _pair(lines):
                 self._count += 1
             elif len(lines) == 1 and lines[0].strip() and "\t" not in lines[0]:
                 raise DataError(f"{names[0]}, line {number:,}: no tab between a source and a target; give a table, "
@@ -121,7 +121,7 @@ class ParallelText:
         return self._count
 
     def __iter__(self) -> Iterator[Pair]:
-        return filter(_has_text, map(_pair, zip(*self._read(), strict=True)))
+        return filter(None, map(_pair, zip(*self._read(), strict=True)))
 
 
 @dataclass(eq=False)
@@ -173,15 +173,10 @@ def first_of_each(pairs: Iterable[Pair]) -> list[Pair]:
     return [*first.items()]
 
 
-def _pair(lines: tuple[str, ...]) -> Pair:
-    """The pair of two lines, or of the columns of one."""
+def _pair(lines: tuple[str, ...]) -> Pair | None:
+    """The pair of two lines, or of the columns of one; None if a side is blank."""
     source, target, *_ = lines if len(lines) == 2 else f"{lines[0]}\t".split("\t", 2)
-    return source, target
-
-
-def _has_text(pair: Pair) -> bool:
-    """True if neither side is blank."""
-    return all(map(str.strip, pair))
+    return (source, target) if source.strip() and target.strip() else None
 
 
 def _name(path: Path) -> str:

@@ -72,13 +72,13 @@ def _symbols(alphabet: str, answer: Callable[[list[str]], list[str]]) -> Callabl
 def _draw_addition(rng: Random, belongs: Belongs) -> Pair:
     """Two numbers of 1 to 3 digits, four in five of them of 3, and their sum."""
     while True:
-        x, y = (rng.choice(_NUMBERS[digits]) for digits in rng.choices((1, 2, 3), weights=(1, 3, 16), k=2))
+        x, y = map(rng.choice, rng.choices(_NUMBERS, weights=(1, 3, 16), k=2))
         source = f"{_spaced(x)} + {_spaced(y)}"
         if belongs(source):
             return source, _spaced(x + y)
 
 
-_NUMBERS = {1: range(10), 2: range(10, 100), 3: range(100, 1000)}
+_NUMBERS = range(10), range(10, 100), range(100, 1000)
 
 
 def _spaced(number: int) -> str:
