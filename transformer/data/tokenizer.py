@@ -33,9 +33,14 @@ class Tokenizer(ABC):
     def encode(self, text: str) -> list[int]:
         """The token ids of ``text``, without ``BOS`` and ``EOS``; of the specials, only ``UNK`` can occur."""
 
+    @abstractmethod
+    def split(self, text: str) -> list[str]:
+        """The parts of ``text`` that the ids of `encode` stand for."""
+
     def unknown(self, text: str) -> list[str]:
-        """The parts of ``text`` that are ``UNK`` to the vocabulary, each once; none where every text encodes."""
-        return []
+        """The parts of ``text`` that are ``UNK`` to the vocabulary, each once, in their order."""
+        parts = zip(self.split(text), self.encode(text), strict=True)
+        return list(dict.fromkeys(part for part, index in parts if index == UNK))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids`` up to the first ``EOS``, less ``PAD`` and ``BOS``; ``UNK`` shows as ``<unk>``.
@@ -78,7 +83,7 @@ class Tokenizer(ABC):
 class _TableTokenizer(Tokenizer):
     """A tokenizer whose tokens are pieces of the text as they stand, looked up in a table."""
 
-    split: ClassVar[staticmethod[..., list[str]]]  # the pieces of a text
+    split: ClassVar[staticmethod[..., list[str]]]
     between: ClassVar[str]  # two pieces, in decoding
     _in_file: ClassVar[tuple[str, str, Any]]  # of a tokenizer.json: a pattern, what becomes of its matches, the decoder
 
@@ -102,10 +107,6 @@ class _TableTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id_of(token) for token in self.split(text)]
-
-    def unknown(self, text: str) -> list[str]:
-        """The tokens of ``text`` that the vocabulary lacks, each once, in their order."""
-        return [token for token in dict.fromkeys(self.split(text)) if self.vocabulary.id_of(token) == UNK]
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "tokens": list(self.vocabulary.tokens)}
@@ -179,11 +180,10 @@ class HuggingFaceTokenizer(Tokenizer):
         """The token ids of ``text``; ``UNK`` only where the tokenizer has its unknown token, and never for bytes."""
         return [self._ids[index] for index in self._package.encode(text, add_special_tokens=False).ids]
 
-    def unknown(self, text: str) -> list[str]:
-        """The parts of ``text`` that the tokenizer takes for its unknown token, each once, in their order."""
-        encoding = self._package.encode(text, add_special_tokens=False)
-        parts = zip(encoding.ids, encoding.offsets, strict=True)
-        return list(dict.fromkeys(text[start:end] for index, (start, end) in parts if self._ids[index] == UNK))
+    def split(self, text: str) -> list[str]:
+        """The parts of ``text`` that the ids of `encode` stand for."""
+        offsets = self._package.encode(text, add_special_tokens=False).offsets
+        return [text[start:end] for start, end in offsets]
 
     def _piece(self, index: int) -> str:
         """The token with one of our ids, as the decoder reads it."""
