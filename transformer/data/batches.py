@@ -1,7 +1,8 @@
 """Batches: examples of like length, measured in tokens and padded into arrays."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ Example = tuple[list[int], list[int]]
 """Token ids of one sentence pair: the source with its ``EOS``, the target without ``BOS`` and ``EOS``."""
 
 
-class Batch(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Batch:
     """B sentence pairs, padded with ``PAD`` to the longest: S source tokens, T steps of the decoder.
 
     Attributes:
