@@ -7,14 +7,16 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 from minigrad import parallel
 
-from transformer.data.batches import Batch, batches_by_length, collate
+from transformer.data.batches import batches_by_length, collate, padded
+from transformer.data.parallel_text import Pairs
 from transformer.data.tokenizer import Tokenizer, WordTokenizer
 from transformer.data.vocabulary import EOS, UNK
 from transformer.decode import beam_search
@@ -29,7 +31,6 @@ from transformer.training.metrics import bleu, bleu_tokenizer, chrf, exact_match
 from transformer.training.run_folder import read_file, replace_file
 from transformer.training.threads import suitable_products
 
-Pairs = Sequence[tuple[str, str]]
 ALPHA = 0.6  # of the length normalisation, where the training chose none
 DECODING = "decoding.json"  # in the folder of a run: {"alpha": 1.2}, which its training chose
 
@@ -51,6 +52,7 @@ class Translation:
     truncated: bool = False
 
 
+@dataclass(eq=False, repr=False)
 class Translator:
     """A model with its tokenizers.
 
@@ -58,16 +60,14 @@ class Translator:
         model: a trained model in any mode, on any device.
         source_tokenizer, target_tokenizer: the tokenizers of its training.
         alpha: the default `alpha` of its methods.
-
-    Attributes:
-        data: what a loaded one was trained on, as its run describes it; else empty.
+        data: what it was trained on, as its run describes it.
     """
 
-    def __init__(self, model: Transformer, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer,
-                 alpha: float = ALPHA) -> None:
-        self.model, self.source_tokenizer, self.target_tokenizer = model, source_tokenizer, target_tokenizer
-        self.alpha = alpha
-        self.data: dict[str, Any] = {}
+    model: Transformer
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    alpha: float = ALPHA
+    data: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: str | Path, device: str = "cpu", which: str = "best", ranks: Alone = ALONE) -> Self:
@@ -76,9 +76,7 @@ class Translator:
         Its `alpha` is `chosen_alpha` of the run. Raises what `load_model` raises.
         """
         model, run = load_model(folder, device, which, ranks)
-        loaded = cls(model, *run.tokenizers, chosen_alpha(folder, ranks))
-        loaded.data = run.data
-        return loaded
+        return cls(model, *run.tokenizers, chosen_alpha(folder, ranks), run.data)
 
     def translate(self, lines: Iterable[str], beam: int = 1, num_best: int = 1, batch_size: int = 64,
                   alpha: float | None = None, max_length: int | None = None, ranks: Alone = ALONE,
@@ -117,20 +115,17 @@ class Translator:
         sources = [[*ids[:self._room], EOS] for ids in encoded]
         results = [[Translation("", 0.0, [])] for _ in lines]
         by_length = sorted((i for i, line in enumerate(lines) if line.strip()), key=lambda i: len(sources[i]))
-
-        def translated(chosen: list[int]) -> list[list[tuple[float, list[int]]]]:
-            batch = collate([(sources[i], []) for i in chosen], range(len(chosen)))
-            with suitable_products(self.model.config):
-                found = beam_search(self.model, batch.source, beam, num_best, max_length, alpha,
-                                    [prefixes[i] for i in chosen], **controls)
-            return [[(hypothesis.score, hypothesis.ids) for hypothesis in hypotheses] for hypotheses in found]
-
         batches = [by_length[first:first + batch_size] for first in range(0, len(by_length), batch_size)]
-        translations = ranks.merge([translated(chosen) for chosen in ranks.share(batches)])
-        for chosen, found in zip(batches, translations, strict=True):
-            for i, hypotheses in zip(chosen, found, strict=True):
-                results[i] = [Translation(self.target_tokenizer.decode(ids), score, ids, len(encoded[i]) > self._room)
-                              for score, ids in hypotheses]
+        found = []
+        with suitable_products(self.model.config):
+            for chosen in ranks.share(batches):
+                best = beam_search(self.model, padded([sources[i] for i in chosen]), beam, num_best, max_length, alpha,
+                                   [prefixes[i] for i in chosen], **controls)
+                found.append([[(hypothesis.score, hypothesis.ids) for hypothesis in sentence] for sentence in best])
+        merged = ranks.merge(found)
+        for i, sentence in zip(by_length, chain.from_iterable(merged), strict=True):
+            results[i] = [Translation(self.target_tokenizer.decode(ids), score, ids, len(encoded[i]) > self._room)
+                          for score, ids in sentence]
         return results
 
     def loss(self, pairs: Pairs, batch_tokens: int = 4096, ranks: Alone = ALONE) -> float:
@@ -148,12 +143,10 @@ class Translator:
         examples = [([*self.source_tokenizer.encode(source)[:self._room], EOS],
                      self.target_tokenizer.encode(target)[:self._room]) for source, target in pairs]
         batches = [collate(examples, indices) for indices in batches_by_length(examples, batch_tokens, seed=0, epoch=0)]
-
-        def loss(batch: Batch) -> float:
-            return float(self.model.loss(batch.source, batch.target[:, 1:], reduction="sum"))
-
         with decoding(self.model), suitable_products(self.model.config):
-            total = sum(ranks.merge(parallel.run([partial(loss, batch) for batch in ranks.share(batches)])))
+            losses = [partial(self.model.loss, batch.source, batch.target[:, 1:], reduction="sum")
+                      for batch in ranks.share(batches)]
+            total = sum(ranks.merge([float(loss) for loss in parallel.run(losses)]))
         if not math.isfinite(total):
             raise overflow(self.model, "loss")
         return total / sum(batch.num_target_tokens for batch in batches)

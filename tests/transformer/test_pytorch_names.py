@@ -140,7 +140,8 @@ IN_PROJ = "layers.1.self_attn.in_proj_weight"
     (block, {"norm.weight": np.ones(5, np.float32), "table.weight": np.zeros((7, 4))},
      "norm.weight: shape (5,) given, (4,) needed; table.weight: dtype float64 given, float32 needed"),
     (block, {IN_PROJ: np.zeros((4, 12), np.float32)}, "in_proj_weight: shape (4, 12) given, (12, 4) needed"),
-    (block, {"layers.0.self_attention.query.weight": np.ones(4)}, "query.weight is a part of a tensor that is given"),
+    (block, {"layers.0.self_attention.query.weight": np.ones((4, 4), np.float32)},
+     "differs from another tensor that is layers.0.self_attention.query.weight, too"),
     (tied, {"head.weight": np.ones((7, 4), np.float32)}, "head.weight: differs from table.weight"),
     (tied, dict.fromkeys(["table.weight", "head.weight", "again.weight"]),
      "missing: table.weight, head.weight, again.weight"),
@@ -212,6 +213,6 @@ def test_a_tensor_of_pytorch_in_bfloat16_or_on_a_gpu():
 def test_sources_of_other_kinds(tmp_path):
     (tmp_path / "model.pt").write_bytes(b"PK\x03\x04" + bytes(60))
     for source, error, message in (({"in_proj_bias": [0.0] * 12}, TypeError, "in_proj_bias .* list"),
-                                   (3, TypeError, "got a int"), (tmp_path / "model.pt", CheckpointError, "torch.load")):
+                                   (3, TypeError, "int"), (tmp_path / "model.pt", CheckpointError, "torch.load")):
         with pytest.raises(error, match=message):
             load_pytorch(MultiHeadAttention(4, 2), source)

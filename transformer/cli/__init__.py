@@ -1,10 +1,9 @@
 """The commands: ``python -m transformer demo | train | translate | evaluate | explain | write-out | info``.
 
-    command.py      what all commands share: rows of options, sections of the help, errors in one line, ranks
+    command.py      what all commands share: options and their help, errors in one line, ranks, notes on texts
     streams.py      standard streams that are closed or broken
     train.py        train, from its options to the last line
     prepare.py      from these options to a run: its text (sources.py), vocabularies and plan
-    unknown.py      notes on characters and words that a model does not know
     translate.py    standard input to standard output
     evaluate.py     scores as JSON
     explain.py      backpropagation through attention, as a page or in the terminal

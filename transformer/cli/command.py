@@ -1,4 +1,4 @@
-"""What the commands share: options in sections of the help, ranks, and mistakes as one line."""
+"""What the commands share: options in sections of the help, ranks, mistakes as one line, and notes on texts."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from typing import Any, NoReturn
 import click
 
 from minigrad import DeviceError
-from minigrad.device import module_for, parse_device
+from minigrad.device import module_for
 
 from transformer.cli.streams import silent, standard_streams
+from transformer.data.tokenizer import Tokenizer
 from transformer.distributed import ALONE, RankError, launch
-from transformer.training.messages import shortened
+from transformer.training.messages import note, shortened
 from transformer.training.options import MOST_THREADS
 from transformer.translator import ALPHA
 
@@ -33,8 +34,8 @@ NO_MEMORY = "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STA
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
-class _OneLine(click.Command):
-    """A command that reports a user's mistake as one line on standard error, with exit status 2, and no traceback."""
+class Group(click.Group):
+    """Commands that report a user's mistake as one line on standard error, with exit status 2, and no traceback."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, and exit."""
@@ -67,11 +68,7 @@ def _fail(message: str, details: str = "") -> NoReturn:
     ranks.end(f"Error: {shortened(message)}", 2, details)
 
 
-class Group(_OneLine, click.Group):
-    """A group of commands."""
-
-
-class Command(_OneLine):
+class Command(click.Command):
     """A command whose help lists its options in sections."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -154,7 +151,7 @@ def _usable(context: click.Context, parameter: click.Parameter, device: str) -> 
     with mistakes():
         device = launch.own_device(device)
         module_for(device)
-        return parse_device(device)
+        return device
 
 
 COUNT, HELD = click.IntRange(1), click.IntRange(1, 10**7)  # of pairs in memory
@@ -162,13 +159,14 @@ FILE = click.Path(dir_okay=False)
 FOLDER: dict[str, Any] = {"metavar": "DIR", "type": click.Path(path_type=Path)}
 FLAG, NAME = {"is_flag": True}, {"metavar": "NAME"}
 OUTPUT = {"type": click.Path(dir_okay=False, writable=True, path_type=Path), "callback": _writable}
-DEVICE = Option("Machine", "--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable},
-                "Where to compute; cuda:1 is the second GPU.", "cpu")
-CHECKPOINT = Option(
-    "Machine", "--checkpoint", {"metavar": "best|latest|NAME"},
-    "Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.", "best")
-OF_THREADS = Option("Machine", "--threads", click.IntRange(1, MOST_THREADS),
-                    "Threads that compute.  [default: all cores, at most 8; 1 for small models]")
+CHECKPOINT, DEVICE, OF_THREADS = options(
+    "Machine",
+    ("--checkpoint", {"metavar": "best|latest|NAME"},
+     "Which weights to use: those that validated best, the newest, or a checkpoint's, such as 00000400.", "best"),
+    ("--device", {"metavar": "cpu|cuda|cuda:N", "callback": _usable}, "Where to compute; cuda:1 is the second GPU.",
+     "cpu"),
+    ("--threads", click.IntRange(1, MOST_THREADS),
+     "Threads that compute.  [default: all cores, at most 8; 1 for small models]"))
 RUN, SOURCE = click.Argument(["folder"], **FOLDER), click.Argument(["source"])
 TARGET = click.Argument(["target"], required=False)
 # Of the commands that decode: beam, batch_size, alpha, max_length, those of `Controls`, the machine's.
@@ -183,6 +181,37 @@ DECODING = [*options(
     ("--repetition-penalty", float, "Above 1, tokens that a translation has already become less probable.", 1.0),
     ("--no-repeat-ngram-size", int, "No N tokens follow one another twice in a translation; 0: they may.", 0),
 ), CHECKPOINT, DEVICE, OF_THREADS]
+
+
+# --------------------------------------------------------------------------- notes on the texts that a command reads
+
+MOST, LONGEST = 10, 40  # pieces that a note names, and characters of each
+MOST_NOTES = 20  # on texts
+
+
+class Notes:
+    """Writes a bounded number of notes on named texts, and at the end one that counts the rest."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def tell(self, name: str, message: str) -> None:
+        """Write a note on the text, unless there were many before."""
+        self.count += 1
+        if self.count <= MOST_NOTES:
+            note(f"{name}: {message}")
+
+    def unknown(self, name: str, text: str | None, tokenizer: Tokenizer) -> None:
+        """Write a note if the vocabulary lacks parts of the text."""
+        if unknown := tokenizer.unknown(text or ""):
+            more = f" and {len(unknown) - MOST:,} more" if len(unknown) > MOST else ""
+            quoted = ", ".join(repr(piece[:LONGEST]) for piece in unknown[:MOST])
+            self.tell(name, f"the vocabulary lacks {quoted}{more}; the model reads <unk> there")
+
+    def close(self) -> None:
+        """Write how many notes were left out."""
+        if self.count > MOST_NOTES:
+            note(f"{self.count - MOST_NOTES:,} further notes are left out")
 
 
 # --------------------------------------------------------------------------- command lines in messages

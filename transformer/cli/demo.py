@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from os.path import relpath
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import click
 
@@ -15,7 +15,6 @@ from transformer.cli.train import train as train_command
 from transformer.data import get_task
 from transformer.data.extras import require
 from transformer.distributed import ALONE
-from transformer.explore.data import Tokens
 from transformer.explore.plots import plot_attention
 from transformer.explore.translation import explain
 from transformer.training.recipes import RECIPES
@@ -51,7 +50,7 @@ def demo(context: click.Context, /, out: Path, steps: int, device: str) -> None:
     # character of the source that it looks at.
     own = explain(translator, PICTURED)
     weights = own.trace[f"decoder.layers.{translator.model.config.num_decoder_layers - 1}.cross_attention"].weights
-    tokens = cast(Tokens, own.tokens)  # an explanation of a text has them
+    tokens: Any = own.tokens  # an explanation of a text has them
     title = f"{own.title}: where the last layer of the decoder looks"
     picture = plot_attention(weights[0], tokens.source[0], tokens.target[0], tokens.following[0], title)
     picture.savefig(out / "attention.png", dpi=150)

@@ -9,8 +9,7 @@ from typing import Any
 import click
 
 from transformer.cli import sources
-from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, mistakes, options
-from transformer.cli.unknown import Notes
+from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, Notes, mistakes, options
 from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone
@@ -50,7 +49,7 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
     python -m transformer evaluate runs/dates
     python -m transformer evaluate runs/text --source test.en --target test.ja --beam 4
     """
-    files = [path for path in (source, target) if path is not None]
+    files = [*filter(None, (source, target))]
     if len(files) == 1:
         raise click.UsageError("--source and --target belong together: give both files, or none")
     sources.check_readable(files, ranks)
@@ -63,11 +62,8 @@ def evaluate(folder: Path, source: str | None, target: str | None, count: int, c
             note(f"left out: {text.left_out:,} pairs that are blank on a side")
     elif "task" in data:
         pairs = get_task(data["task"]).pairs("test", count, seed=1)
-    elif "train" in data:
-        pairs = first_of_each([*sources.read(data).valid])
     else:
-        raise click.UsageError(f"{folder} does not say what it was trained on: give --source and --target to evaluate "
-                               "it on")
+        pairs = first_of_each(sources.read(data).valid)
     lines, references = zip(*pairs, strict=True)
     notes = Notes()
     for number, line in enumerate(lines, start=1):

@@ -56,15 +56,19 @@ def begin(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Prepar
             (len(files) == 2, {"tokens", "vocab_size", "shared_vocab"}, "the files of two tokenizers")):
         if applies and (misplaced := given.keys() & excluded):
             raise click.UsageError(f"{flags(misplaced)}: not for {what}")
-    with mistakes():
-        return _of_text(given, out, ranks, device) if of_text else _of_task(given)
+    with mistakes():  # those of the options come before the data, which may take minutes
+        recipe = changed(RECIPES[given.get("task", "text")], given)
+        training_options({"steps": 1} | recipe)
+        smallest: TransformerConfig = getattr(TransformerConfig, recipe["preset"])(
+            8, 8, **options_of(TransformerConfig, recipe))
+        require_memory_for(smallest)
+        return _of_text(given, out, ranks, device) if of_text else _of_task(recipe, smallest.share_embeddings)
 
 
-def _of_task(given: dict[str, Any]) -> Prepared:
-    recipe = changed(RECIPES[given["task"]], given)
+def _of_task(recipe: Options, shared: bool) -> Prepared:
     training = training_options(recipe)
-    data = {"seed": training.seed, "tokens": get_task(given["task"]).tokenizer_kind, "vocab_size": None,
-            "shared_vocab": _check_memory(recipe).share_embeddings, **_of_data(recipe)}
+    data = {"seed": training.seed, "tokens": get_task(recipe["task"]).tokenizer_kind, "vocab_size": None,
+            "shared_vocab": shared, **_of_data(recipe)}
     text = sources.read(data)
     tokenizers = build_tokenizers(data["tokens"], *sides(text.train), data["shared_vocab"], data["vocab_size"])
     run = Run(model_config(recipe, *tokenizers), tokenizers, data, training)
@@ -78,16 +82,15 @@ def _of_text(given: dict[str, Any], out: Path, ranks: Alone, device: str) -> Pre
         require("tokenizers", "a tokenizer.json" if any(files) else "byte-pair encoding (--tokens words does without)")
     if given.get("valid_metric", "bleu") == "bleu":
         require("sacrebleu", "validating by BLEU (--metric exact_match does without)")
-    _check_memory(changed(RECIPES["text"], given))
-    training_options({"steps": 1} | given)  # their ranges
-    text = sources.read(sources.files(given), given)
+    paths = sources.files(given)
+    text = sources.read(paths, given)
     of_rank = given.get("threads") or usable_threads(ranks.local_size) if device == "cpu" else A_GPU
     plan = plan_text(text.train, given, ranks.first(lambda: ranks.size * of_rank))
     valid, unseen = fitting(text.valid, *plan.tokenizers, plan.config.max_length)
     if not valid:
         raise DataError(f"no pair of the validation text has at most {plan.config.max_length:,} tokens a side; raise "
                         "--max-length")
-    run = Run(plan.config, plan.tokenizers, sources.files(given) | _of_data(plan.options), plan.training)
+    run = Run(plan.config, plan.tokenizers, paths | _of_data(plan.options), plan.training)
     return Prepared(run, plan.pairs, valid, list(lines_of_plan(text, plan, valid, unseen, out)))
 
 
@@ -143,9 +146,7 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
     earlier = run.options
     with mistakes():
         training = training_options(changed(vars(earlier), given))
-    if "task" not in run.data and "train" not in run.data:
-        raise RunError(f"{out}: the run has no description of its data; resume it with the program that began it")
-    wanted = given | options_of(TransformerConfig, changed({}, given)) | vars(training)
+    wanted = changed({}, given) | vars(training)
     found = run.data | vars(run.config) | vars(earlier)
     free = {*TrainingOptions.MAY_CHANGE, "layers", *(sources.TEXTS if "train" in run.data else ())}
     different = [name for name in wanted if name not in free and wanted[name] != found.get(name)]
@@ -163,11 +164,3 @@ def take_up(out: Path, run: Run, given: dict[str, Any]) -> Prepared:
 def _counted(run: Run, train: Pairs, valid: Pairs) -> Prepared:
     return Prepared(run, train, valid, [
         f"{counted(len(train), 'training pair')}, {counted(len(valid), 'validation pair')}"])
-
-
-def _check_memory(recipe: Options) -> TransformerConfig:
-    """The recipe's model for the smallest vocabulary; MemoryError now, before the data is prepared."""
-    config: TransformerConfig = getattr(TransformerConfig, recipe["preset"])(
-        8, 8, **options_of(TransformerConfig, recipe))
-    require_memory_for(config)
-    return config

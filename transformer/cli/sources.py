@@ -52,7 +52,7 @@ def read(data: Mapping[str, Any], given: Container[str] = ()) -> Text:
 
     Raises:
         DataError: a file is missing or malformed.
-        RunError: the text came from standard input, which cannot be read again.
+        RunError: the text came from standard input, which cannot be read again; or there is no description.
     """
     if "task" in data:
         task = get_task(data["task"])
@@ -65,6 +65,9 @@ def read(data: Mapping[str, Any], given: Container[str] = ()) -> Text:
         if "-" in paths and standard_input() and side not in given:
             raise RunError(f"the run's text came from standard input; give it again, by --{side}, or to evaluate by "
                            "--source and --target")
+    if "train" not in data:
+        raise RunError("the run has no description of its data: resume it with the program that began it, or evaluate "
+                       "it on --source and --target")
     pairs = ParallelText(*data["train"])
     if "valid" not in data:
         return Text(*hold_out(pairs), pairs.left_out)

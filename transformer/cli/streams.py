@@ -57,9 +57,9 @@ def standard_input() -> TextIO:
     return sys.stdin
 
 
-def _buffered(stream: TextIO | None) -> TextIO | None:
+def _buffered(stream: Any) -> Any:
     """The stream; in place of one without a buffer, which may take a part of a text and say nothing, one with."""
-    if stream is not None and isinstance(getattr(stream, "buffer", None), io.FileIO):
+    if isinstance(getattr(stream, "buffer", None), io.FileIO):
         return open(stream.fileno(), "w", buffering=1, encoding=stream.encoding, closefd=False)
     return stream
 

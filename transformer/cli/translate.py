@@ -9,10 +9,9 @@ from typing import Any, BinaryIO
 
 import click
 
-from transformer.cli.command import DECODING, RUN, Command, mistakes, options
+from transformer.cli.command import DECODING, RUN, Command, Notes, mistakes, options
 from transformer.cli.streams import standard_input
-from transformer.cli.unknown import Notes
-from transformer.data.parallel_text import DataError
+from transformer.data.parallel_text import DataError, line_of
 from transformer.distributed import Alone
 from transformer.training.threads import decoding_threads
 from transformer.translator import Translator
@@ -71,7 +70,9 @@ def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[dict[int
     lines = dict[int, str]()
     for number, line in enumerate(iter(row, b""), start=1):
         try:
-            lines[number] = _text(line, number)
+            if len(line) == LONGEST_LINE:
+                raise DataError(f"standard input, line {number:,}: it has {LONGEST_LINE:,} bytes or more")
+            lines[number] = line_of(line, number, "standard input")
         except DataError:
             yield lines
             raise
@@ -81,13 +82,3 @@ def read_batches(stream: BinaryIO, size: int, prompt: bool) -> Iterator[dict[int
     if prompt:
         click.echo(err=True)
     yield lines
-
-
-def _text(row: bytes, number: int) -> str:
-    where = f"standard input, line {number}"
-    if len(row) == LONGEST_LINE:
-        raise DataError(f"{where}: it has {LONGEST_LINE:,} bytes or more")
-    try:
-        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not valid UTF-8 (byte {error.object[error.start]:#04x})") from error

@@ -77,8 +77,6 @@ def divide(source_lengths: NDArray[np.int64], steps: NDArray[np.int64], batch_to
         batch_tokens: the size of a batch.
         rng: where the order comes from.
     """
-    if not len(steps):
-        return []
     order = rng.permutation(len(steps))
     # Sort by target length, then by source length, ascending and descending in turn: where one target length
     # follows another, source lengths are alike. lexsort is stable, so equal lengths stay in the order drawn.
@@ -106,10 +104,11 @@ def collate(examples: Sequence[Example], indices: Sequence[int] | NDArray[np.int
         ValueError: ``indices`` is empty.
     """
     sources, targets = zip(*[examples[i] for i in indices], strict=True)
-    return Batch(_padded(sources), _padded([[BOS, *target, EOS] for target in targets]))
+    return Batch(padded(sources), padded([[BOS, *target, EOS] for target in targets]))
 
 
-def _padded(rows: Sequence[list[int]]) -> NDArray[np.int64]:
+def padded(rows: Sequence[list[int]]) -> NDArray[np.int64]:
+    """The rows of ids as one array, int64 (B, longest), with ``PAD`` after their ends."""
     array = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
     for row, tokens in zip(array, rows, strict=True):
         row[: len(tokens)] = tokens
@@ -119,4 +118,4 @@ def _padded(rows: Sequence[list[int]]) -> NDArray[np.int64]:
 def trimmed(ids: Any, pad_id: int) -> Any:
     """Ids (B, S), a host array, without the last columns that are padding in every row; the first column stays."""
     real = np.flatnonzero((ids != pad_id).any(axis=0))
-    return ids[:, :max(1, int(real[-1]) + 1)] if real.size else ids[:, :1]
+    return ids[:, :real.max(initial=0) + 1]

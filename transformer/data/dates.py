@@ -8,21 +8,22 @@ Purely numeric dates are used only where all writers of the language agree on th
 English is not such a language: 3/4/2021 is a day in March to some and in April to others.
 """
 
+from collections.abc import Callable
 from datetime import date
-from functools import cache
 from random import Random
-from typing import Any
 
 from transformer.data.extras import require
 
+Belongs = Callable[[str], bool]
 FIRST, LAST = date(1900, 1, 1), date(2099, 12, 31)
 
-LANGUAGES = {"en": ("en_US", "en_GB"), "fr": ("fr",), "de": ("de",), "es": ("es",), "ja": ("ja",)}
-"""Languages, drawn equally often, and their locales."""
+LOCALES = ("en_US", "en_GB"), ("fr",), ("de",), ("es",), ("ja",)
+"""Languages, drawn equally often, each with its locales."""
 
-_LENGTHS = ("full", "long", "medium")
+LENGTHS = ("full", "long", "medium")
+"""The styles that Babel itself has for every locale."""
 
-_STYLES = {
+STYLES = {
     "en_US": ("E, MMM d, y", "MMMM d y", "EEEE MMMM d y", "MMM d y", "MMMM d'{th}', y", "MMM d'{th}', y",
               "EEEE, MMMM d'{th}', y"),
     "en_GB": ("E, d MMM y", "EEEE d MMMM y", "dd MMMM y", "d'{th}' MMMM y", "d'{th}' MMM y",
@@ -35,44 +36,38 @@ _STYLES = {
            "d 'de' MMM 'de' y"),
     "ja": ("y年MM月dd日", "y/M/d", "y/M/d(E)", "y年M月d日(E)", "y年M月d日 EEEE", "y.M.d", "y-MM-dd"),
 }
+"""The styles of each locale beside them."""
 
 
-@cache
-def date_styles(locale: str) -> tuple[str, ...]:
-    """The patterns in which a locale writes dates: Babel's three standard ones, and common variants.
+def format_date(day: date, locale: str, style: str) -> str:
+    """``day`` written in one of the `LENGTHS`, or in a style of `STYLES`.
 
     Raises:
         ImportError: Babel is not installed.
     """
-    formats = _babel_locale(locale).date_formats
-    return tuple(dict.fromkeys((*(formats[length].pattern for length in _LENGTHS), *_STYLES[locale])))
-
-
-def format_date(day: date, locale: str, style: str) -> str:
-    """``day`` written in a style of ``date_styles(locale)``."""
-    pattern = require("babel.dates", "writing dates").parse_pattern(style)
-    text: str = pattern.apply(day, _babel_locale(locale))
+    text: str = require("babel.dates", "the task 'dates'").format_date(day, style, locale)
     return text.replace("{th}", _ordinal_ending(day.day, locale))
 
 
-def draw_date(rng: Random) -> tuple[str, str]:
+def draw_date(rng: Random, belongs: Belongs) -> tuple[str, str]:
     """A random day from 1900 to 2099, in a random language, locale and style, as (human text, ISO 8601).
 
     In languages with capitals, one text in five is all in lower case and one in five all in upper case.
 
+    Args:
+        rng: where the choices come from.
+        belongs: whether a text is wanted; another date is drawn until it is.
+
     Raises:
         ImportError: Babel is not installed.
     """
-    day = date.fromordinal(rng.randint(FIRST.toordinal(), LAST.toordinal()))
-    locale = rng.choice(LANGUAGES[rng.choice(tuple(LANGUAGES))])
-    text = format_date(day, locale, rng.choice(date_styles(locale)))
-    case = rng.choice((str, str, str, str.lower, str.upper))
-    return case(text), day.isoformat()
-
-
-@cache
-def _babel_locale(locale: str) -> Any:
-    return require("babel", "the task 'dates'").Locale.parse(locale)
+    while True:
+        day = date.fromordinal(rng.randint(FIRST.toordinal(), LAST.toordinal()))
+        locale = rng.choice(rng.choice(LOCALES))
+        text = format_date(day, locale, rng.choice(LENGTHS + STYLES[locale]))
+        text = rng.choice((str, str, str, str.lower, str.upper))(text)
+        if belongs(text):
+            return text, day.isoformat()
 
 
 def _ordinal_ending(day: int, locale: str) -> str:

@@ -1,26 +1,25 @@
-"""Examples: sentence pairs as token ids, in memory, or in a temporary file where they are many."""
+"""Examples: sentence pairs as token ids, in a temporary file."""
 
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, islice
 from tempfile import TemporaryFile
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transformer.data.batches import Example, encode_pairs
 from transformer.data.parallel_text import Chosen, Pairs
 from transformer.data.tokenizer import Tokenizer
 
-HELD = 2**25  # tokens, those of both sides: of at most so many, the ids are in memory, in 128 MiB
 _CHUNK = 2**12  # pairs that are encoded together
 
 
 class Examples(Sequence[Example]):
     """The examples of `pairs` as `encode_pairs` gives them, encoded when it is made, and not again in any epoch.
 
-    The ids of all sides lie in a row: in memory, or, of more than `HELD` tokens, in a temporary file that is mapped.
+    The ids of all sides lie in a row in a temporary file that is mapped into memory.
 
     A run on text makes two: the plan encodes all pairs, to choose those that fit and the model's size, and the trainer
     those that were chosen.
@@ -40,23 +39,20 @@ class Examples(Sequence[Example]):
 
     def __init__(self, pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokenizer, limit: int,
                  checksum: int = 0) -> None:
-        ids, lengths = array("i"), array("i")
+        lengths, rest = array("i"), iter(pairs)
         with TemporaryFile() as file:
-            for of_sides, flat in _encoded(pairs, source_tokenizer, target_tokenizer):
-                starts = np.cumsum(of_sides) - of_sides
-                checksum = zlib.crc32(np.insert(flat, starts, of_sides).astype("<i8").tobytes(), checksum)
-                lengths.frombytes(of_sides.astype("i").tobytes())
-                ids.frombytes(flat.astype("i").tobytes())
-                if len(ids) > HELD:
-                    ids.tofile(file)
-                    del ids[:]
-            if file.tell():
-                ids.tofile(file)
-                file.flush()
-            self._ids = np.asarray(np.memmap(file, "i", "r") if file.tell() else ids)
-        sides = np.asarray(lengths).reshape(-1, 2)
-        self._starts = np.cumsum(sides.sum(axis=1)) - sides.sum(axis=1)
-        self.source_lengths, self.steps, self.checksum = sides[:, 0], sides[:, 1] + 1, checksum
+            file.write(bytes(4))  # a number before all others, since an empty file cannot be mapped
+            while chunk := list(islice(rest, _CHUNK)):
+                sides = [ids for pair in encode_pairs(chunk, source_tokenizer, target_tokenizer) for ids in pair]
+                lengths.extend(map(len, sides))
+                row = chain.from_iterable((len(ids), *ids) for ids in sides)
+                checksum = zlib.crc32(np.fromiter(row, "<i8").tobytes(), checksum)
+                file.write(np.fromiter(chain.from_iterable(sides), np.int32).tobytes())
+            file.flush()
+            self._ids = np.asarray(np.memmap(file, np.int32, "r"))
+        both: Any = np.asarray(lengths).reshape(-1, 2)
+        self._starts = 1 + np.cumsum(both.sum(axis=1)) - both.sum(axis=1)
+        self.source_lengths, self.steps, self.checksum = both[:, 0], both[:, 1] + 1, checksum
         self.too_long = (self.source_lengths > limit) | (self.steps > limit)
 
     def __len__(self) -> int:
@@ -73,12 +69,3 @@ def fitting(pairs: Pairs, source_tokenizer: Tokenizer, target_tokenizer: Tokeniz
     """The pairs of at most `limit` tokens a side, and the examples of all pairs."""
     examples = Examples(pairs, source_tokenizer, target_tokenizer, limit)
     return (Chosen(pairs, ~examples.too_long) if examples.too_long.any() else pairs), examples
-
-
-def _encoded(pairs: Pairs, *tokenizers: Tokenizer) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Chunk by chunk: the lengths of source, target, source, target, …, and the ids of all of them in a row."""
-    rest = iter(pairs)
-    while chunk := list(islice(rest, _CHUNK)):
-        sides = [ids for example in encode_pairs(chunk, *tokenizers) for ids in example]
-        lengths = np.fromiter(map(len, sides), np.int64, len(sides))
-        yield lengths, np.fromiter(chain.from_iterable(sides), np.int64, int(lengths.sum()))

@@ -7,8 +7,8 @@ import os
 import stat
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import compress
 from os import PathLike
@@ -46,23 +46,32 @@ def lines_of(path: Path) -> Iterator[str]:
         DataError: the file cannot be read, is damaged, or is not UTF-8 (the message has the line).
         TypeError: `path` is no path.
     """
-    path, number = os.fspath(path), 0  # TypeError for a number, which would name an open file
+    path, name = os.fspath(path), _name(path)  # TypeError for a number, which would name an open file
     try:
         if path != "-" and stat.S_ISCHR(os.stat(path).st_mode):
             raise DataError(f"{path} is a device, not a file of text")  # /dev/zero has no end
         with io.BufferedReader(io.BytesIO(sys.stdin.buffer.read())) if path == "-" else open(path, "rb") as file:
-            for row in gzip.GzipFile(fileobj=file) if file.peek(2).startswith(GZIP) else file:
-                text = row if number else row.removeprefix(codecs.BOM_UTF8)
-                number += 1
-                if text:
-                    yield text.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+            rows = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(GZIP) else file
+            for number, row in enumerate(rows, start=1):
+                if number > 1 or row != codecs.BOM_UTF8:
+                    yield line_of(row, number, name)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{_name(path)} is damaged: gzip cannot read it to its end ({error})") from error
+        raise DataError(f"{name} is damaged: gzip cannot read it to its end ({error})") from error
     except OSError as error:
-        raise DataError(f"cannot read {_name(path)}: {error.strerror}") from error
+        raise DataError(f"cannot read {name}: {error.strerror}") from error
+
+
+def line_of(row: bytes, number: int, name: str) -> str:
+    """The text of a line in UTF-8, without its ending and, of line 1, without a byte order mark.
+
+    Raises:
+        DataError: it is not UTF-8; the message has the name of the file, and the number of the line.
+    """
+    try:
+        return row.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(f"{_name(path)}, line {number:,}: not valid UTF-8 (byte {error.object[error.start]:#04x}); "
-                        "convert it by iconv, from latin1 for instance") from error
+        raise DataError(f"{name}, line {number:,}: not valid UTF-8 (byte {error.object[error.start]:#04x}); convert it "
+                        "by iconv, from latin1 for instance") from error
 
 
 class ParallelText:
@@ -72,8 +81,9 @@ class ParallelText:
     be read once, are loaded into memory.
 
     Args:
-        paths: the file of the sources and that of the targets, or a table, whose first two columns, with a tab
-            between them, are source and target. ``"-"`` is standard input.
+        source: the file of the sources. Without `target` it is a table, whose first two columns, with a tab between
+            them, are source and target. ``"-"`` is standard input.
+        target: the file of the targets.
 
     Attributes:
         left_out: the number of pairs that are left out.
@@ -83,28 +93,24 @@ class ParallelText:
             has one column, or no pair has text on both sides.
     """
 
-    def __init__(self, *paths: Path) -> None:
-        if not 1 <= len(paths) <= 2:
-            raise TypeError(f"parallel text has two files, or one that is a table, not {len(paths)}")
+    def __init__(self, source: Path, target: Path | None = None) -> None:
+        paths = [source] if target is None else [source, target]
         names = [_name(path) for path in paths]
         if len(paths) == 2 and (len({*names}) == 1 or (all(map(os.path.exists, paths)) and os.path.samefile(*paths))):
             raise DataError(f"source and target are the same file: {names[0]}")
         self._sides = [path if os.path.isfile(path) else [*lines_of(path)] for path in paths]
-        counts = [Counter(bool(line.strip()) for line in side) for side in self._read()]
-        for name, count in zip(names, counts, strict=True):
-            if not count[True]:
-                raise DataError(f"{name} is empty: it has no line with text")
-        if counts[0].total() != counts[-1].total():
-            raise DataError(f"{names[0]} has {counts[0].total():,} lines, {names[1]} has {counts[1].total():,}; "
-                            "parallel files need the same number")
+        counts = [sum(1 for _ in side) for side in self._read()]
+        if counts[0] != counts[-1]:
+            raise DataError(f"{names[0]} has {counts[0]:,} lines, {names[1]} has {counts[1]:,}; parallel files need "
+                            "the same number")
         self._count = 0
         for number, lines in enumerate(zip(*self._read(), strict=True), start=1):
-            if _has_text(_pair(lines)):
+            if _pair(lines):
                 self._count += 1
             elif len(lines) == 1 and lines[0].strip() and "\t" not in lines[0]:
                 raise DataError(f"{names[0]}, line {number:,}: no tab between a source and a target; give a table, "
                                 "or two files")
-        self.left_out = counts[0].total() - self._count
+        self.left_out = counts[0] - self._count
         if not self._count:
             raise DataError(f"{' and '.join(names)}: no pair has text on both sides")
 
@@ -115,20 +121,21 @@ class ParallelText:
         return self._count
 
     def __iter__(self) -> Iterator[Pair]:
-        return filter(_has_text, map(_pair, zip(*self._read(), strict=True)))
+        return filter(None, map(_pair, zip(*self._read(), strict=True)))
 
 
+@dataclass(eq=False)
 class Chosen:
     """Those of some `pairs` where `mask`, boolean (N,), is True."""
 
-    def __init__(self, pairs: Pairs, mask: NDArray[np.bool_]) -> None:
-        self._pairs, self._mask = pairs, mask
+    pairs: Pairs
+    mask: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        return int(self._mask.sum())
+        return int(self.mask.sum())
 
     def __iter__(self) -> Iterator[Pair]:
-        return compress(self._pairs, self._mask)
+        return compress(self.pairs, self.mask)
 
 
 def read_parallel(*paths: Path) -> list[Pair]:
@@ -144,14 +151,18 @@ def hold_out(pairs: Pairs) -> tuple[Chosen, Chosen]:
     Raises:
         DataError: all pairs have one source.
     """
-    digests = (int.from_bytes(blake2b(source.encode(), digest_size=8).digest()) for source, _ in pairs)
-    hashes = np.fromiter(digests, np.uint64, len(pairs))
+    hashes = np.fromiter((hash_of(source) for source, _ in pairs), np.uint64, len(pairs))
     held = hashes <= max(hashes.min(), int(min(0.1, MOST_HELD_OUT / len(pairs)) * 2**64))
     if held.all():
         held = hashes == hashes.min()
     if held.all():
         raise DataError("all pairs have one source: none can be held out for validation; give --valid files")
     return Chosen(pairs, ~held), Chosen(pairs, held)
+
+
+def hash_of(text: str) -> int:
+    """64 bits that are the same in every process and on every machine, which Python's own ``hash`` is not."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
 
 
 def first_of_each(pairs: Iterable[Pair]) -> list[Pair]:
@@ -162,15 +173,10 @@ def first_of_each(pairs: Iterable[Pair]) -> list[Pair]:
     return [*first.items()]
 
 
-def _pair(lines: tuple[str, ...]) -> Pair:
-    """The pair of two lines, or of the columns of one."""
+def _pair(lines: tuple[str, ...]) -> Pair | None:
+    """The pair of two lines, or of the columns of one; None if a side is blank."""
     source, target, *_ = lines if len(lines) == 2 else f"{lines[0]}\t".split("\t", 2)
-    return source, target
-
-
-def _has_text(pair: Pair) -> bool:
-    """True if neither side is blank."""
-    return bool(pair[0].strip() and pair[1].strip())
+    return (source, target) if source.strip() and target.strip() else None
 
 
 def _name(path: Path) -> str:

@@ -1,15 +1,12 @@
 """Generated tasks: endless pairs of strings whose right answer is known, split by a hash of the source."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from string import ascii_lowercase as ALPHABET
 
-from transformer.data.dates import draw_date
-
-Pair = tuple[str, str]
-Belongs = Callable[[str], bool]
+from transformer.data.dates import Belongs, draw_date
+from transformer.data.parallel_text import Pair, hash_of
 
 SPLITS = ("train", "valid", "test")
 LONGEST = 10  # symbols in a string of copy, reverse and sort
@@ -52,12 +49,8 @@ class Task:
 
 
 def split_of(source: str) -> str:
-    """The split that a source belongs to: of 20 sources, on average 18 ``train``, 1 ``valid`` and 1 ``test``.
-
-    The hash is the same in every process and on every machine, which Python's own ``hash`` of strings is not.
-    """
-    digest = hashlib.blake2b(source.encode("utf-8"), digest_size=8).digest()
-    return {0: "test", 1: "valid"}.get(int.from_bytes(digest, "big") % 20, "train")
+    """The split that a source belongs to: of 20 sources, on average 18 ``train``, 1 ``valid`` and 1 ``test``."""
+    return {0: "test", 1: "valid"}.get(hash_of(source) % 20, "train")
 
 
 def _symbols(alphabet: str, answer: Callable[[list[str]], list[str]]) -> Callable[[Random, Belongs], Pair]:
@@ -79,24 +72,17 @@ def _symbols(alphabet: str, answer: Callable[[list[str]], list[str]]) -> Callabl
 def _draw_addition(rng: Random, belongs: Belongs) -> Pair:
     """Two numbers of 1 to 3 digits, four in five of them of 3, and their sum."""
     while True:
-        x, y = (rng.choice(_NUMBERS[digits]) for digits in rng.choices((1, 2, 3), weights=(1, 3, 16), k=2))
+        x, y = map(rng.choice, rng.choices(_NUMBERS, weights=(1, 3, 16), k=2))
         source = f"{_spaced(x)} + {_spaced(y)}"
         if belongs(source):
             return source, _spaced(x + y)
 
 
-_NUMBERS = {1: range(10), 2: range(10, 100), 3: range(100, 1000)}
+_NUMBERS = range(10), range(10, 100), range(100, 1000)
 
 
 def _spaced(number: int) -> str:
     return " ".join(str(number))
-
-
-def _draw_date(rng: Random, belongs: Belongs) -> Pair:
-    while True:
-        source, target = draw_date(rng)
-        if belongs(source):
-            return source, target
 
 
 TASKS: dict[str, Task] = {
@@ -106,7 +92,7 @@ TASKS: dict[str, Task] = {
         Task("reverse", "words", _symbols(ALPHABET, lambda symbols: symbols[::-1])),  # c a b → b a c
         Task("sort", "words", _symbols(ALPHABET[:10], sorted)),  # c a b → a b c
         Task("addition", "words", _draw_addition),  # 1 2 3 + 4 5 6 → 5 7 9
-        Task("dates", "characters", _draw_date),  # March 3rd, 2021 → 2021-03-03
+        Task("dates", "characters", draw_date),  # March 3rd, 2021 → 2021-03-03
     )
 }
 """Every generated task by its name."""

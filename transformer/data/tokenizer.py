@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, ClassVar, Self
 
 from transformer.data.extras import require
@@ -32,9 +33,14 @@ class Tokenizer(ABC):
     def encode(self, text: str) -> list[int]:
         """The token ids of ``text``, without ``BOS`` and ``EOS``; of the specials, only ``UNK`` can occur."""
 
+    @abstractmethod
+    def split(self, text: str) -> list[str]:
+        """The parts of ``text`` that the ids of `encode` stand for."""
+
     def unknown(self, text: str) -> list[str]:
-        """The parts of ``text`` that are ``UNK`` to the vocabulary, each once; none where every text encodes."""
-        return []
+        """The parts of ``text`` that are ``UNK`` to the vocabulary, each once, in their order."""
+        parts = zip(self.split(text), self.encode(text), strict=True)
+        return list(dict.fromkeys(part for part, index in parts if index == UNK))
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids`` up to the first ``EOS``, less ``PAD`` and ``BOS``; ``UNK`` shows as ``<unk>``.
@@ -42,13 +48,8 @@ class Tokenizer(ABC):
         Raises:
             IndexError: an id is not in the vocabulary.
         """
-        kept: list[int] = []
-        for index in ids:
-            if index == EOS:
-                break
-            if index not in (PAD, BOS):
-                kept.append(int(index))
-        return self._join(kept)
+        sentence = takewhile(lambda index: index != EOS, ids)
+        return self._join([int(index) for index in sentence if index not in (PAD, BOS)])
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """One readable label for each id, specials included: the tick labels of a plot."""
@@ -82,7 +83,7 @@ class Tokenizer(ABC):
 class _TableTokenizer(Tokenizer):
     """A tokenizer whose tokens are pieces of the text as they stand, looked up in a table."""
 
-    split: ClassVar[staticmethod[..., list[str]]]  # the pieces of a text
+    split: ClassVar[staticmethod[..., list[str]]]
     between: ClassVar[str]  # two pieces, in decoding
     _in_file: ClassVar[tuple[str, str, Any]]  # of a tokenizer.json: a pattern, what becomes of its matches, the decoder
 
@@ -91,15 +92,21 @@ class _TableTokenizer(Tokenizer):
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
-        """Keep the most frequent tokens, all if ``size`` is None."""
-        return cls(Vocabulary.build(map(cls.split, texts), size))
+        """Number the tokens by falling frequency, equally frequent ones by their text; keep all if ``size`` is None.
+
+        Tokens spelt like a special are skipped.
+
+        Raises:
+            ValueError: ``size`` leaves no room for the four specials.
+        """
+        if size is not None and size < len(SPECIALS):
+            raise ValueError(f"{cls.__name__}.train: size={size} has no room for the {len(SPECIALS)} specials")
+        counts = Counter(token for text in texts for token in cls.split(text))
+        kept = sorted(counts.keys() - SPECIALS, key=lambda token: (-counts[token], token))
+        return cls(Vocabulary(kept if size is None else kept[:size - len(SPECIALS)]))
 
     def encode(self, text: str) -> list[int]:
         return [self.vocabulary.id_of(token) for token in self.split(text)]
-
-    def unknown(self, text: str) -> list[str]:
-        """The tokens of ``text`` that the vocabulary lacks, each once, in their order."""
-        return [token for token in dict.fromkeys(self.split(text)) if self.vocabulary.id_of(token) == UNK]
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, "tokens": list(self.vocabulary.tokens)}
@@ -151,20 +158,21 @@ class HuggingFaceTokenizer(Tokenizer):
         tokens = [package.id_to_token(index) for index in range(package.get_vocab_size())]
         if None in tokens:
             raise ValueError(f"the ids of {len(tokens):,} tokens are not 0 to {len(tokens) - 1:,}")
-        self._offset = 0 if tuple(tokens[:len(SPECIALS)]) == SPECIALS else len(SPECIALS)
-        self._ids = list(range(self._offset, self._offset + len(tokens)))  # ours for each of its ids
-        if not self._offset:
-            package.encode_special_tokens = True  # as other text
-            self._ids[:len(SPECIALS)] = [UNK] * len(SPECIALS)
-        else:  # a vocabulary has the names of our specials once
-            tokens = [f"{token}#{index}" if token in SPECIALS else token for index, token in enumerate(tokens)]
+        self._own = tuple(tokens[:len(SPECIALS)]) == SPECIALS
+        package.encode_special_tokens = self._own  # as other text
+        rest = tokens[len(SPECIALS):] if self._own else tokens
+        self._pieces = [*SPECIALS, *rest]  # by our ids
+        # Ours for each of its ids.
+        self._ids = [UNK] * (len(tokens) - len(rest)) + [*range(len(SPECIALS), len(self._pieces))]
+        # A vocabulary has the names of our specials once.
+        self.vocabulary = Vocabulary([f"{token}#{index}" if token in SPECIALS else token
+                                      for index, token in enumerate(rest)])
         model = json.loads(package.to_str())["model"]
-        unknown = model.get("unk_id")
-        if model.get("unk_token") is not None:
-            unknown = package.token_to_id(model["unk_token"])
+        token = model.get("unk_token")
+        unknown = model.get("unk_id") if token is None else package.token_to_id(token)
         if unknown is not None:
             self._ids[unknown] = UNK
-        self._package, self._decoder, self.vocabulary = package, package.decoder, Vocabulary(tokens)
+        self._package, self._decoder = package, package.decoder
         if not self.encode("\N{EGYPTIAN HIEROGLYPH D010}"):  # or the package raises its own error, now and not later
             raise ValueError("no token stands for what is unknown")
 
@@ -172,30 +180,26 @@ class HuggingFaceTokenizer(Tokenizer):
         """The token ids of ``text``; ``UNK`` only where the tokenizer has its unknown token, and never for bytes."""
         return [self._ids[index] for index in self._package.encode(text, add_special_tokens=False).ids]
 
-    def unknown(self, text: str) -> list[str]:
-        """The parts of ``text`` that the tokenizer takes for its unknown token, each once, in their order."""
-        encoding = self._package.encode(text, add_special_tokens=False)
-        parts = zip(encoding.ids, encoding.offsets, strict=True)
-        return list(dict.fromkeys(text[start:end] for index, (start, end) in parts if self._ids[index] == UNK))
+    def split(self, text: str) -> list[str]:
+        """The parts of ``text`` that the ids of `encode` stand for."""
+        offsets = self._package.encode(text, add_special_tokens=False).offsets
+        return [text[start:end] for start, end in offsets]
 
     def _piece(self, index: int) -> str:
         """The token with one of our ids, as the decoder reads it."""
-        token = self.vocabulary.token_of(index)  # IndexError if there is none
-        return token if index < len(SPECIALS) else self._package.id_to_token(index - self._offset)
-
-    def _text(self, pieces: list[str]) -> str:
-        return self._decoder.decode(pieces) if self._decoder else " ".join(pieces)
+        self.vocabulary.token_of(index)  # IndexError if there is none
+        return self._pieces[index]
 
     def _join(self, ids: list[int]) -> str:
-        return self._text([self._piece(index) for index in ids])
+        pieces = [self._piece(index) for index in ids]
+        return self._decoder.decode(pieces) if self._decoder else " ".join(pieces)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The text of each token; a token with part of a character has the package's symbols for its bytes."""
         labels = []
-        for index in ids:
-            piece = self._piece(int(index))
-            text = piece if index < len(SPECIALS) else self._text([piece])
-            labels.append(piece if "\N{REPLACEMENT CHARACTER}" in text else text)
+        for index in map(int, ids):
+            piece, text = self._piece(index), self._join([index])
+            labels.append(piece if index < len(SPECIALS) or "\N{REPLACEMENT CHARACTER}" in text else text)
         return labels
 
     def to_json(self) -> dict[str, Any]:
@@ -214,7 +218,7 @@ class HuggingFaceTokenizer(Tokenizer):
 
     def to_hugging_face(self) -> str:
         """The text of the file, if its specials are ours; see `Tokenizer.to_hugging_face`."""
-        return super().to_hugging_face() if self._offset else self._package.to_str()
+        return self._package.to_str() if self._own else super().to_hugging_face()
 
 
 class BytePairTokenizer(HuggingFaceTokenizer):
@@ -228,11 +232,6 @@ class BytePairTokenizer(HuggingFaceTokenizer):
     kind = "bpe"
     DEFAULT_SIZE = 8000
     SMALLEST_SIZE = len(SPECIALS) + 256
-
-    def __init__(self, package: Any) -> None:
-        """Wrap ``package``, a trained byte-level ``tokenizers.Tokenizer``; usually called by ``train``."""
-        package.decoder = require("tokenizers", "byte-pair encoding").decoders.ByteLevel()
-        super().__init__(package)
 
     @classmethod
     def train(cls, texts: Iterable[str], size: int | None = None) -> Self:
@@ -259,6 +258,7 @@ class BytePairTokenizer(HuggingFaceTokenizer):
             initial_alphabet=package.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
+        merges.decoder = package.decoders.ByteLevel()
         merges.train_from_iterator(texts, trainer)
         return cls(merges)
 

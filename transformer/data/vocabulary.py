@@ -1,7 +1,7 @@
 """Vocabulary: the two-way table between tokens and integer ids."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 PAD, BOS, EOS, UNK = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<bos>", "<eos>", "<unk>")
@@ -26,33 +26,11 @@ class Vocabulary:
         if ordinary[: len(SPECIALS)] == SPECIALS:
             ordinary = ordinary[len(SPECIALS) :]
         self.tokens = SPECIALS + ordinary
+        token, count = Counter(self.tokens).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"Vocabulary: the token {token!r} occurs {count} times; tokens must be distinct, and none "
+                             "of them a special")
         self._ids = {token: index for index, token in enumerate(ordinary, start=len(SPECIALS))}
-        reserved = [token for token in SPECIALS if token in self._ids]
-        if reserved:
-            raise ValueError(f"Vocabulary: {reserved[0]!r} is the name of a special token; leave it out")
-        if len(self._ids) != len(ordinary):
-            token, count = Counter(ordinary).most_common(1)[0]
-            raise ValueError(f"Vocabulary: the token {token!r} occurs {count} times; tokens must be distinct")
-
-    @classmethod
-    def build(cls, token_lists: Iterable[Iterable[str]], max_size: int | None = None) -> "Vocabulary":
-        """Number the tokens of a corpus by falling frequency; equally frequent ones by their text.
-
-        Args:
-            token_lists: the tokens of each sentence. Tokens spelt like a special are skipped.
-            max_size: keep the most frequent, so that ``len(vocabulary) <= max_size``, specials included.
-
-        Raises:
-            ValueError: ``max_size`` leaves no room for the four specials.
-        """
-        if max_size is not None and max_size < len(SPECIALS):
-            raise ValueError(
-                f"Vocabulary.build: max_size={max_size} has no room for the {len(SPECIALS)} specials"
-            )
-        counts = Counter(token for tokens in token_lists for token in tokens)
-        kept = [token for token in counts if token not in SPECIALS]
-        kept.sort(key=lambda token: (-counts[token], token))
-        return cls(kept if max_size is None else kept[: max_size - len(SPECIALS)])
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -6,6 +6,7 @@ The parts of a Transformer have PyTorch's names, and all else that of its attrib
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from minigrad import nn
@@ -51,9 +52,7 @@ def _theirs(module: Any, name: str) -> str:
         return ""
     here = f"{name}."
     ours = next((part for part in _parts(module) if here.startswith(f"{part}.")), name.partition(".")[0])
-    inner = module
-    for attribute in ours.split("."):
-        inner = getattr(inner, attribute)
+    inner = attrgetter(ours)(module)
     return f"{_parts(module).get(ours, ours)}.{_theirs(inner, name[len(ours) + 1:])}".rstrip(".")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -46,19 +45,23 @@ def load_pytorch(module: nn.Module, source: str | os.PathLike[str] | Mapping[str
         FileNotFoundError, minigrad.checkpoint.CheckpointError: there is no such file, or it cannot be read.
     """
     names, own = pytorch_names(module), module.state_dict()
-    given = _renamed(_state(source), f"{prefix.rstrip('.')}." if prefix else "", rename)
+    start = f"{prefix.rstrip('.')}." if prefix else ""
+    rename = rename or str  # each name as it is
+    state: dict[str, Any] = {}
+    for theirs, array in _state(source).items():
+        here = rename(theirs.removeprefix(start)) if theirs.startswith(start) else None
+        if here is None:
+            continue
+        ours = names.get(here, [here])
+        for name, part in zip(ours, _parts(here, array, ours, own), strict=True):
+            if name in state and not same_values(state[name], part):
+                raise ValueError(f"load_pytorch: nothing was changed, because {theirs} differs from another tensor "
+                                 f"that is {name}, too")
+            state[name] = part
     around = own.keys() - {name for ours in names.values() for name in ours}
-    state: dict[str, Any] = {name: own[name].data for name in around}
-    for theirs, ours in names.items():
-        if theirs in given:
-            state |= zip(ours, _split(theirs, given.pop(theirs), [own[name].shape for name in ours]), strict=True)
-    if twice := [name for name in given if name in state and name not in around]:
-        raise ValueError(f"load_pytorch: nothing was changed, because {', '.join(twice)} is a part of a tensor that is "
-                         "given, too")
-    state |= given  # names here, and those that are unexpected
+    state = {name: own[name].data for name in around} | state
     values = {id(own[name].data): value for name, value in state.items() if name in own}
-    state |= {name: values[id(tensor.data)] for name, tensor in own.items()
-              if name not in state and id(tensor.data) in values}
+    state = {name: values[id(tensor.data)] for name, tensor in own.items() if id(tensor.data) in values} | state
     return module.load_state_dict({name: _widened(value, own.get(name)) for name, value in state.items()}, strict)
 
 
@@ -76,8 +79,7 @@ def to_pytorch(module: nn.Module, prefix: str = "", gradients: bool = False) -> 
     names, weights = pytorch_names(module), module.state_dict()
     own: Mapping[str, Tensor] = weights
     if gradients:
-        parameters = module.named_parameters(remove_duplicate=False)
-        own = {name: p.grad for name, p in parameters if p.grad is not None}
+        own = {name: p.grad for name, p in module.named_parameters(remove_duplicate=False) if p.grad is not None}
     start = f"{prefix.rstrip('.')}." if prefix else ""
     state: dict[str, Tensor] = {}
     for theirs, ours in names.items():
@@ -101,17 +103,12 @@ def _state(source: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]
     """The state as raw arrays by name."""
     if isinstance(source, Mapping):
         return {name: _array(name, value) for name, value in source.items()}
-    if not isinstance(source, str | os.PathLike):
-        raise TypeError("load_pytorch: the source must be the path of a safetensors file or a state_dict, got a "
-                        f"{type(source).__name__}")
     try:
         arrays, metadata = load_tensors(source)
     except CheckpointError as error:
         raise CheckpointError(f"{error}; if torch.save wrote it, give torch.load(path, weights_only=True)") from error
-    for left_out, kept in metadata.items():  # `save_model` notes names that share one tensor
-        if left_out not in arrays and kept in arrays:
-            arrays[left_out] = arrays[kept]
-    return arrays
+    # `save_model` notes names that share one tensor.
+    return {left_out: arrays[kept] for left_out, kept in metadata.items() if kept in arrays} | arrays
 
 
 def _array(name: str, value: Any) -> Any:
@@ -127,31 +124,16 @@ def _array(name: str, value: Any) -> Any:
     return np.asarray(value)
 
 
-def _renamed(state: Mapping[str, Any], prefix: str, rename: Callable[[str], str | None] | None) -> dict[str, Any]:
-    """What is below the prefix, by other names."""
-    result: dict[str, Any] = {}
-    for name, array in state.items():
-        if name.startswith(prefix):
-            here: str | None = name.removeprefix(prefix)
-            here = rename(here) if rename and here is not None else here
-            if here in result and not same_values(result[here], array):
-                raise ValueError(f"load_pytorch: nothing was changed, because {name} differs from another tensor that "
-                                 f"is {here}, too")
-            if here is not None:
-                result[here] = array
-    return result
-
-
-def _split(name: str, array: Any, shapes: list[tuple[int, ...]]) -> list[Any]:
-    """The parameters of these shapes in the array `name` of PyTorch, where they are stacked."""
-    if len(shapes) == 1:
+def _parts(name: str, array: Any, ours: list[str], own: Mapping[str, Tensor]) -> Any:
+    """The values of the parameters `ours` in the array `name` of PyTorch: several of one shape are stacked in it."""
+    if len(ours) == 1:
         return [array]
-    rows = [0, *accumulate(shape[0] for shape in shapes)]
-    needed = (rows[-1], *shapes[0][1:])
+    rows, *columns = own[ours[0]].shape
+    needed = (len(ours) * rows, *columns)
     if tuple(array.shape) != needed:
         raise ValueError(f"load_pytorch: nothing was changed, because of {name}: shape {tuple(array.shape)} given, "
                          f"{needed} needed")
-    return [array[start:end] for start, end in pairwise(rows)]
+    return array.reshape(len(ours), rows, *columns)
 
 
 def _widened(value: Any, own: Tensor | None) -> Any:

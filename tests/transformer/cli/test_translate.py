@@ -15,7 +15,7 @@ from transformer.translator import Translator
     (b"\xef\xbb\xbfone\r\ntwo\r\n", 0, "一\n二\n", ""),
     (b"one\x0btwo\n", 0, "一 二\n", ""),
     (b"one\ntwo\nthree\n\xff\none\n", 2, "一\n二\n三\n",
-     "Error: standard input, line 4: not valid UTF-8 (byte 0xff)\n"),
+     "Error: standard input, line 4: not valid UTF-8 (byte 0xff); convert it by iconv, from latin1 for instance\n"),
     (b"one\n" + b"x" * 2**24, 2, "一\n", "Error: standard input, line 2: it has 16,777,216 bytes or more\n"),
 ], ids=["empty", "no end", "a line for each", "byte order mark", "vertical tab", "not UTF-8", "endless"])
 def test_lines(run, standard_input, status, output, said):

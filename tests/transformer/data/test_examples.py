@@ -1,4 +1,4 @@
-"""Examples: the token ids of `encode_pairs`, in memory or in a file."""
+"""Examples: the token ids of `encode_pairs`."""
 
 import zlib
 from itertools import chain
@@ -22,10 +22,8 @@ def checksum(examples):
     return zlib.crc32(np.fromiter(chain.from_iterable(parts), "<i8").tobytes())
 
 
-@pytest.mark.parametrize("held", [10**6, 10_000, 1, 0], ids=["in memory", "in both", "in a file", "chunk by chunk"])
-def test_they_are_those_of_encode_pairs(held, monkeypatch):
+def test_they_are_those_of_encode_pairs(monkeypatch):
     """Each pair is encoded once."""
-    monkeypatch.setattr(module, "HELD", held)
     monkeypatch.setattr(module, "_CHUNK", 7)
     expected = encode_pairs(PAIRS, *TOKENIZERS)
     with patch.object(module, "encode_pairs", wraps=encode_pairs) as encode:
@@ -38,6 +36,7 @@ def test_they_are_those_of_encode_pairs(held, monkeypatch):
     assert examples.checksum == checksum(expected)
     assert Examples(PAIRS[:5], *TOKENIZERS, 400, examples.checksum).checksum == checksum(expected + expected[:5])
     assert examples.too_long[:4].tolist() == [False, False, True, False]
+    assert len(Examples([], *TOKENIZERS, limit=3)) == 0
     assert Examples(PAIRS, *TOKENIZERS, limit=3).too_long[:4].tolist() == [True, True, True, False]
     with pytest.raises(IndexError):
         examples[len(PAIRS)]

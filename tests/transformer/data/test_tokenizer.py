@@ -75,7 +75,7 @@ def test_specials_in_texts_and_in_ids(kind):
     {"kind": "words"}, {"kind": []}, {"kind": "characters", "tokens": ["a", "a"]},
     {"kind": "words", "tokens": ["a", "<pad>"]}, {"kind": "bpe", "tokenizers": {"version": "1.0"}}, None], ids=str)
 def test_a_foreign_description_is_a_value_error(data):
-    with pytest.raises(ValueError, match=r"tokenizer|occurs 2 times|'<pad>' is the name of a special"):
+    with pytest.raises(ValueError, match=r"tokenizer|occurs 2 times"):
         tokenizer_from_json(data)
 
 
@@ -92,7 +92,7 @@ def test_shared_and_separate_vocabularies_and_their_limits():
 
 def test_mistakes_are_named(monkeypatch, tmp_path):
     for call, message in ((lambda: build_tokenizers("syllables", [], []), "'syllables'"),
-                          (lambda: WordTokenizer.train(TEXTS, 3), "max_size=3"),
+                          (lambda: WordTokenizer.train(TEXTS, 3), "size=3"),
                           (lambda: BytePairTokenizer.train(TEXTS, 259), r"size=259 .* 260")):
         with pytest.raises(ValueError, match=message):
             call()
