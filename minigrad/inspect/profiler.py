@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from minigrad.device import device_of, synchronize
-from minigrad.engine.watch import watch
+from minigrad.engine.watch import unwatched, watch
 from minigrad.inspect.frames import Frame, FrameWatcher, arrays_in
 from minigrad.inspect.table import table
 
@@ -55,7 +55,9 @@ class Profile(FrameWatcher):
     def __init__(self, model: Any = None) -> None:
         super().__init__(model)
         self.spans: list[Frame] = []
-        self._devices, self._began = set[str](), perf_counter_ns()  # the devices that were seen
+        self._devices: set[str] = set()  # that were seen
+        self._began, self._paused = perf_counter_ns(), 0
+        self._ended = 0
 
     def before(self, what: Any, given: Any) -> None:
         """A frame begins; what watching takes is in none."""
@@ -80,6 +82,21 @@ class Profile(FrameWatcher):
         for device in tuple(self._devices):
             synchronize(device)
 
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """``with profile.pause():`` inside its block: do not measure what the thread does here, nor count the time."""
+        began = perf_counter_ns()
+        try:
+            with unwatched(self):
+                yield
+        finally:
+            self._paused += perf_counter_ns() - began
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds from the beginning of the block to its end, or to now, without pauses."""
+        return ((self._ended or perf_counter_ns()) - self._began - self._paused) / 1e9
+
     def rows(self, kind: str) -> dict[str, Row]:
         """What all of a `kind` took, "operation", "module" or "span", by name, the longest first."""
         rows: dict[str, Row] = {}
@@ -95,9 +112,8 @@ class Profile(FrameWatcher):
 
     def __str__(self) -> str:
         """A table for each kind, with its first `SHOWN` rows."""
-        whole = sum(frame.own for frame in list(self.spans)) / 1e9
-        inside = sum(row.own for row in self.rows("operation").values())
-        text = [f"{1000 * whole:.3f} ms in all that ran, of them {1000 * inside:.3f} in operations"]
+        whole, inside = self.elapsed, sum(row.own for row in self.rows("operation").values())
+        text = [f"{1000 * whole:.3f} ms in the block, of them {1000 * inside:.3f} in operations"]
         for kind in ("operation", "module", "span"):
             cells = [(name, str(row.calls), *[f"{1000 * seconds:.3f}" for seconds in (
                 row.forward, row.backward, row.total, row.own)], f"{100 * row.total / whole:.1f}%")
@@ -125,7 +141,6 @@ def profile(model: Any = None) -> Iterator[Profile]:
     track. Operations under `no_grad` count. A composition is no operation: its steps are. Every frame is kept, a few
     hundred bytes each: measure some steps of a training, after the first few, rather than all of it. A GPU is waited
     for before and after each operation.
-    `minigrad.engine.watch.unwatched` leaves out a part of the block.
 
     Args:
         model: a module, from which the dotted names of modules are counted; by default from the outermost module that
@@ -135,5 +150,8 @@ def profile(model: Any = None) -> Iterator[Profile]:
         A context manager that gives a `Profile`.
     """
     measured = Profile(model)
-    with watch(measured):
-        yield measured
+    try:
+        with watch(measured):
+            yield measured
+    finally:
+        measured._ended = perf_counter_ns()

@@ -76,11 +76,12 @@ class Tape(FrameWatcher):
             parents = [getattr(parent, "number", -id(parent)) for parent in node.parents]
             self.leaves |= {-id(parent): parent for parent in node.parents if not isinstance(parent, Node)}
             lines = current_lines()
+            ends = lines if len(lines) < 2 else [lines[0], lines[-1]]
             self.entries[node.number] = Entry(
                 frame.name, ", ".join(filter(None, [frame.module, *by])), frame.modules, node.shape, node.dtype,
                 [array.shape for array in arrays_in(given)], list(zip(input_names(node), parents, strict=True)),
                 [(name, array.nbytes) for name, array in saved_by(node)],
-                "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in lines[:1] + lines[1:][-1:]))
+                "›".join(f"{Path(line.filename).stem}:{line.lineno}" for line in ends))
 
     def name_of(self, number: int) -> str:
         """The dotted name of a leaf, "" if it has none."""
@@ -100,6 +101,9 @@ class Tape(FrameWatcher):
         return "\n\n".join([READING.format(count=len(self.entries)),
                             table(["#", "operation", "made at", "shapes", "saved", "|gradient|"], rows, right=(0, 5)),
                             table(["leaf", "shape", "|gradient|"], leaves, right=(2,))])
+
+    def __repr__(self) -> str:
+        return f"<Tape of {len(self.entries)} operations; print() shows them>"
 
 
 READING = """\

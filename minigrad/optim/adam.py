@@ -42,7 +42,7 @@ class Adam(Optimizer):
 
         For c = √(1 − β₂ᵗ): ``m̂ / (√v̂ + ε) = c / (1 − β₁ᵗ) · m / (√v + cε)``.
         """
-        lr, (beta1, beta2), eps, weight_decay = super().constants(step, options)
+        lr, eps, weight_decay, (beta1, beta2) = (options[name] for name in ("lr", "eps", "weight_decay", "betas"))
         c = math.sqrt(1 - beta2**step)
         return (beta1, 1 - beta1, beta2, 1 - beta2, lr * c / (1 - beta1**step), c * eps,
                 weight_decay, 1 - lr * weight_decay)

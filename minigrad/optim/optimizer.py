@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class Optimizer:
 
     def __init__(self, params: Parameters, defaults: Options) -> None:
         self._name, self.defaults = type(self).__name__, defaults
+        self.defaults = self._options(defaults)
         if isinstance(params, Tensor):  # which would be a list of its rows
             raise TypeError(f"{self._name}: params must be a list, or a module's .parameters()")
         given = list[Any](params)
@@ -64,7 +65,7 @@ class Optimizer:
         """Add a group, ``{"params": tensors, option: value, …}``; its first update is at the scheduled rate."""
         params = list(group.get("params", ()))
         members = [*self.state, *params]
-        found = {**self._options({**self.defaults, **group}), "params": params}
+        found = {**self.defaults, **self._options(group), "params": params}
         if self.schedule is not None:
             found.update(initial_lr=found["lr"], lr=found["lr"] * self.schedule)
         for i, p in enumerate(members):
@@ -129,16 +130,18 @@ class Optimizer:
         with span(f"{self._name}.step"):
             work = list[Work]()
             for group in self.param_groups:
-                options = self._options(group)
+                options, found = self._options(group), dict[Any, Sequence[Any]]()
                 names = self.state_names(options)
-                constants = cache(lambda step, kind, options=options: [
-                    np.array(c, kind) if kind else c for c in self.constants(step, options)])
                 for p in group["params"]:
-                    if p.grad is not None:
-                        state, arrays = self.state[p], self._arrays(p, names)
-                        kind = arrays[1].dtype.char if is_host(arrays[1]) else ""
-                        work.append((constants(state["step"] + 1, kind), state, arrays))
-                        p.bump_tick()
+                    if p.grad is None:
+                        continue
+                    state, arrays = self.state[p], self._arrays(p, names)
+                    step, kind = state["step"] + 1, arrays[1].dtype.char if is_host(arrays[1]) else ""
+                    if (step, kind) not in found:
+                        constants = self.constants(step, options)
+                        found[step, kind] = [np.array(c, kind) for c in constants] if kind else constants
+                    work.append((found[step, kind], state, arrays))
+                    p.bump_tick()
             sizes = [arrays[0].size for *_, arrays in work]
             threads = min(parallel.thread_count(), 1 + sum(sizes) // WORTH_A_THREAD)
             parallel.run([partial(self._run, share) for share in parallel.shares(work, sizes, threads)])
@@ -155,8 +158,9 @@ class Optimizer:
             if array is None:
                 array = np.zeros(value.shape, dtype)
             if array.shape != value.shape:
-                raise ValueError(f"{self._name}: a parameter has shape {value.shape} and its {name} {array.shape}; "
-                                 "make a new optimizer after changing the shape of a parameter")
+                position = [id(q) for q in self.state].index(id(p))
+                raise ValueError(f"{self._name}: parameter {position} has shape {value.shape} and its {name} has "
+                                 f"{array.shape}; make a new optimizer after changing the shape of a parameter")
             if array.dtype != dtype or array.device != value.device:
                 array = asarray_on(device_of(value), array, dtype)
             found.append(array)
@@ -200,23 +204,24 @@ class Optimizer:
         Keys of ``"state"`` may be strings and tuples may be lists, as JSON leaves them. Groups are new dictionaries.
         """
         try:
-            saved = state_dict["param_groups"]
-            groups = [{**group, **self._options(given)}
-                      for group, given in zip(self.param_groups, saved, strict=True)]
+            own, saved = self.param_groups, state_dict["param_groups"]
+            sizes = [[len(group["params"]) for group in groups] for groups in (saved, own)]
+            if sizes[0] != sizes[1]:
+                raise ValueError(f"its groups have other numbers of parameters, {sizes[0]}, than {sizes[1]}")
+            groups = [{**group, **self._options(given)} for group, given in zip(own, saved, strict=True)]
             places = {i: (p, group) for given, group in zip(saved, groups, strict=True)
                       for i, p in zip(given["params"], group["params"], strict=True)}
             state: dict[Tensor, State] = {p: {"step": 0} for p in self.state}
             for key, entry in state_dict["state"].items():
                 p, group = places[int(key)]
-                state[p]["step"] = whole_number(np.asarray(entry["step"]).item(), f"step of parameter {key}",
-                                                "the state", 0)
+                step = np.asarray(entry["step"]).item()
+                state[p]["step"] = whole_number(step, f"step of parameter {key}", "the state", 0)
                 for name in self.state_names(group):
                     array = state[p][name] = np.array(entry[name], order="C")
                     if array.shape != p.shape or array.dtype.kind not in "iuf":
                         raise ValueError(f"{name} of parameter {key} must be floating, of shape {p.shape}, got "
                                          f"{array.dtype} {array.shape}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            sizes = [len(group["params"]) for group in self.param_groups]
-            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer, with {sizes} parameters in "
-                             f"its groups: {error!r}") from error
+            reason = f"there is no {error}" if isinstance(error, KeyError) else error
+            raise ValueError(f"{self._name}.load_state_dict: not a state of this optimizer: {reason}") from error
         self.param_groups, self.state = groups, state

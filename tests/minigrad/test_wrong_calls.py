@@ -120,6 +120,7 @@ CALLS = {  # the kind of the error; the operation that it names, and the call: o
         SGD: optim.SGD([P * 2.0])
         weight_decy: optim.SGD([{"params": [P], "weight_decy": 0}])
         momentum: optim.SGD([P], momentum=-0.1)
+        lr: optim.AdamW([{"params": [P], "lr": 0.1}], lr=-1)
         eps: optim.Adam([P], eps=10**400)
         beta: optim.Adam([P], betas=(1.0, 0.9))
         many: optim.Adam([P], betas=(0.9, 0.9, 0.9))

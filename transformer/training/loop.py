@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import minigrad
 from minigrad.device.memory import pool_use
-from minigrad.engine.watch import span, unwatched
+from minigrad.engine.watch import span
 from minigrad.inspect.table import size
 
 from transformer.data.parallel_text import Pairs
@@ -139,7 +139,7 @@ def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None
             reached = limits_reached(progress, options)  # names of limits; none while the run goes on
             due = reached or progress.step % options.valid_every == 0 or progress.step == options.valid_first
             if due and progress.step != progress.validated:
-                with unwatched(measuring), span("validation"):
+                with measuring.pause() if measuring else nullcontext(), span("validation"):
                     found = trainer.validate_and_save().describe(options.valid_metric)
                 shown = [SAMPLE.format(*(shortened(text, 160) for text in sample)) for sample in trainer.samples]
                 messages.say("\n".join([f"step {progress.step:6d}  {found}", *shown]))
