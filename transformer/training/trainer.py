@@ -38,6 +38,7 @@ from transformer.training.checkpoints import (
     load_checkpoint,
     load_run,
     save_checkpoint,
+    write_empty_moments,
 )
 from transformer.training.log import Log
 from transformer.training.messages import note, one_line
@@ -357,3 +358,5 @@ def spread(items: Collection[Any] | Pairs, count: int) -> list[Any]:
     count = min(count, len(items))
     places = {(2 * i + 1) * len(items) // (2 * count) for i in range(count)}
     return [item for place, item in enumerate(items) if place in places]
+            if not moments:
+                write_empty_moments(out, run.name)
