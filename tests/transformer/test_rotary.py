@@ -49,6 +49,7 @@ def test_operands_stay_as_they_are():
     (lambda: RotaryPositions(layout="thirds"), "layout must be one of halves, interleaved, got 't"),
     *[(lambda n=n: RotaryPositions(features=n)(Tensor(X)), rf"x of shape \(2, 3, 4, 6\) and {n} features")
       for n in (-2, 3, 8)],
+    (lambda: RotaryPositions()(Tensor(X[0, 0, 0])), r"x of shape \(6,\)"),
 ])
 def test_what_is_refused(make, message):
     with pytest.raises(ValueError, match=message):

@@ -59,7 +59,12 @@ def trace(model: nn.Module) -> Iterator[Trace]:
 
     Args:
         model: any module with attentions in it: a Transformer, a stack, one attention.
+
+    Raises:
+        TypeError: not a module.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"trace: a module expected, got {type(model).__name__}")
     traced = Trace(model)
     recorder = Recorder(model, traced._calls)
     with watch(recorder), tapping(recorder.tensor, recorder.constant):

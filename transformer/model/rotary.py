@@ -70,10 +70,10 @@ class RotaryPositions:
             (…, T, d), in the dtype of x. Angles are computed in float64, so they are exact at long positions too.
 
         Raises:
-            ValueError: fewer features than are to be turned, or an odd number of these.
+            ValueError: fewer than two axes; fewer features than are to be turned, or an odd number of these.
         """
         features = x.shape[-1] if self.features is None else self.features
-        if features % 2 or not 0 <= features <= x.shape[-1]:
+        if len(x.shape) < 2 or features % 2 or not 0 <= features <= x.shape[-1]:
             raise ValueError(f"RotaryPositions: x (…, T, d) with an even number of features to turn expected, got x of "
                              f"shape {tuple(x.shape)} and {features} features")
         count = features // 2

@@ -150,7 +150,7 @@ class Run:
         source = tokenizer_from_json(values["source_tokenizer"])
         target = source if values["target_tokenizer"] is None else tokenizer_from_json(values["target_tokenizer"])
         progress = Progress(**values["progress"])
-        if progress.validation:
+        if progress.validation is not None:
             progress.validation = Validation(**values["progress"]["validation"])
         return cls(TransformerConfig(**values["model"]), (source, target), values["data"],
                    TrainingOptions(**values["training"]), progress, values["numerics"], name)
@@ -179,6 +179,12 @@ def save_checkpoint(folder: Path, name: str, run: Run, model: dict[str, Any], mo
         sync_folder(final.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def write_empty_moments(folder: Path, name: str) -> None:
+    """Write an empty optimizer's file to a checkpoint whose own was removed, so that it can be the latest."""
+    checkpoint = folder / "checkpoints" / name
+    save_tensors(checkpoint / OPTIMIZER, {}, {"run": _checksum((checkpoint / RUN).read_bytes())})
 
 
 # --------------------------------------------------------------------------- reading
@@ -253,7 +259,10 @@ def load_model(folder: str | Path, device: str = "cpu", which: str = "best",
     """The trained model, in evaluation mode on `device`, and its `Run`; raises RunError as `load_run` does."""
     run, arrays, _ = load_run(folder, which, ranks)
     model = Transformer(run.config)
-    model.load_state_dict(arrays)
+    try:
+        model.load_state_dict(arrays)
+    except ValueError as error:
+        raise RunError(f"{folder}: the weights do not fit the configuration: {one_line(error)}") from error
     return model.eval().to(device), run
 
 

@@ -19,7 +19,7 @@ from transformer.data.tokenizer import Tokenizer
 from transformer.distributed import ALONE, Alone, RankError
 from transformer.distributed.launch import code_digest
 from transformer.finite import NotFinite
-from transformer.training.checkpoints import NOISE, Progress, Run
+from transformer.training.checkpoints import NOISE, Progress, Run, Validation
 from transformer.training.memory import keep_freed_memory
 from transformer.training.messages import Messages, progress_bar, shortened
 from transformer.training.options import TrainingOptions
@@ -44,13 +44,13 @@ class TrainingResult(NamedTuple):
 
     Attributes:
         kept: the name of the checkpoint with the best weights.
-        best: the `Validation` of these.
+        best: the validation of these.
         by_alpha: the BLEU of a beam of 4 on validation sentences for each `ALPHAS`, where that was to be chosen.
     """
 
     translator: Translator
     kept: str
-    best: Any
+    best: Validation
     progress: Progress
     by_alpha: dict[float, float]
 
@@ -112,7 +112,8 @@ def train(out: str | Path, run: Run, train_pairs: Pairs, valid_pairs: Pairs, dev
         kept = trainer.load_best()
         by_alpha = _choose_alpha(trainer) if options.valid_metric == "bleu" else {}
         trainer.translator.alpha = chosen_alpha(out, ranks)
-    return TrainingResult(trainer.translator, kept.name, kept.progress.validation, trainer.progress, by_alpha)
+    best: Any = kept.progress.validation  # not None, since a run ends with a validation
+    return TrainingResult(trainer.translator, kept.name, best, trainer.progress, by_alpha)
 
 
 def fit(trainer: Trainer, show_progress: bool = True, profile: str | Path | None = None) -> None:

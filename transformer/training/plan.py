@@ -84,12 +84,14 @@ def plan_text(pairs: Pairs, given: Options, threads: int | None = None) -> Plan:
         threads: how many the machine has for the run; None: all cores, at most 8.
 
     Raises:
-        DataError: no pair is short enough; a tokenizer's file cannot be used.
+        DataError: there are no pairs, or none is short enough; a tokenizer's file cannot be used.
         ImportError: byte pairs need the package tokenizers.
         ValueError: an option out of range.
     """
     if unknown := given.keys() - NAMES:
         raise ValueError(f"plan_text: there is no option {', '.join(sorted(unknown))}")
+    if not pairs:
+        raise DataError("plan_text: there are no pairs to train on")
     options, tokenizers = vocabularies(pairs, given)
     limit = model_config(changed(RECIPES["text"], given), *tokenizers).max_length
     chosen, examples = fitting(pairs, *tokenizers, limit)

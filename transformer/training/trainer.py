@@ -38,9 +38,11 @@ from transformer.training.checkpoints import (
     load_checkpoint,
     load_run,
     save_checkpoint,
+    write_empty_moments,
 )
 from transformer.training.log import Log
 from transformer.training.messages import note, one_line
+from transformer.training.metrics import bleu, bleu_tokenizer, exact_match
 from transformer.training.options import TrainingOptions
 from transformer.training.parallel_gradients import ParallelGradients, Shard
 from transformer.training.run_folder import RunError, checkpoint_names, numbered, point, prune
@@ -67,7 +69,7 @@ class Trainer:
         ranks: the processes that train together; the first alone writes.
         total_steps: the number of updates of the whole run; infinite if the options limit neither steps nor epochs.
         latest: the checkpoint that was saved or restored last.
-        best: on the first rank, the checkpoint that validated best, and its validation; both None before there is one.
+        best: on the first rank, the checkpoint that validated best, and its validation; None before there is one.
         samples: three of the sentences behind the last validation, the same ones every time.
         train_loss: the loss of a sample of the training text at the last validation, computed as that of validation.
     """
@@ -79,7 +81,7 @@ class Trainer:
         self.ranks = ranks
         self.out, self.log = out, Log(out / "log.csv")
         self.latest = ""
-        self.best: tuple[str | None, Validation | None] = None, None
+        self.best: tuple[str, Validation] | None = None
         self.train_loss = math.nan
         self.samples: Sequence[Sample] = ()
         if options.valid_metric == "bleu":
@@ -197,15 +199,20 @@ class Trainer:
         return Validation(loss, metric)
 
     def score(self, beam: int = 1, alpha: float | None = None) -> tuple[float, list[Sample]]:
-        """The metric by `Translator.evaluate` on `valid_sentences` of the pairs, and the outputs behind it.
+        """The metric that `Translator.evaluate` reports, on `valid_sentences` of the pairs, and the outputs behind it.
 
         Each source is translated once, and compared with the first of its targets. The ranks divide the work, and all
         have the result. Modes, random state and gradients stay as they are.
         """
-        pairs = spread(first_of_each(self.valid_pairs), self.options.valid_sentences)
-        sources, targets = zip(*pairs, strict=True)
-        found = self.translator.evaluate(sources, targets, beam, 64 // beam, alpha, ranks=self.ranks)
-        return found[self.options.valid_metric], [*zip(sources, targets, found["outputs"], strict=True)]
+        translator, options = self.translator, self.options
+        sources, targets = zip(*spread(first_of_each(self.valid_pairs), options.valid_sentences), strict=True)
+        references = [translator.as_decoded(target) for target in targets]
+        found = translator.translate(sources, beam, 1, 64 // beam, alpha, ranks=self.ranks)
+        outputs = [best.text for [best] in found]
+        samples = [*zip(sources, targets, outputs, strict=True)]
+        if options.valid_metric == "exact_match":
+            return exact_match(outputs, references), samples
+        return bleu(outputs, references, bleu_tokenizer(translator.target_tokenizer.kind, references))[0], samples
 
     def validate_and_save(self) -> Validation:
         """Validate, add a line to the log, and save a checkpoint, which "best" names if it is the best."""
@@ -213,8 +220,7 @@ class Trainer:
         self.read_loss()
         progress.validation = validation = self.validate()
         progress.seconds += time.perf_counter() - start
-        self.ranks.compare(weights=lambda: zlib.crc32(b"".join(
-            tensor.numpy().tobytes() for tensor in self.model.state_dict().values())))
+        self.ranks.compare(weights=self._checksum_of_weights)
         self.ranks.first(self._add_to_log)
         progress.validated, progress.loss_sum, progress.loss_tokens = progress.step, 0.0, 0
         self.save()
@@ -224,6 +230,13 @@ class Trainer:
         validation: Any = self.progress.validation
         self.log.add(**vars(self.progress), objective=self.progress.mean_loss, train_loss=self.train_loss,
                      valid_loss=validation.loss, metric=validation.metric)
+
+    def _checksum_of_weights(self) -> int:
+        """A checksum that is the same on all ranks, as long as every one makes the same updates."""
+        total = 0
+        for tensor in self.model.state_dict().values():
+            total = zlib.crc32(tensor.numpy().tobytes(), total)
+        return total
 
     def average_checkpoints(self) -> None:
         """Average the weights of the last checkpoints; if that validates better, keep it as the best."""
@@ -249,10 +262,11 @@ class Trainer:
 
     def _improves(self, name: str, validation: Validation | None) -> bool:
         """Whether a checkpoint has a validation that is better than the best so far, which it then is."""
-        better = validation is not None and validation.better_than(self.best[1], self.options.valid_metric)
-        if better:
-            self.best = name, validation
-        return better
+        best = self.best and self.best[1]
+        if validation is None or not validation.better_than(best, self.options.valid_metric):
+            return False
+        self.best = name, validation
+        return True
 
     def save(self) -> None:
         """Write a checkpoint of the present step, if there is none; "latest" then names it, "best" if it is the best.
@@ -275,7 +289,7 @@ class Trainer:
 
     def _point(self, latest: str, pruned: bool = True) -> None:
         """Name the latest checkpoint and the best; then remove those that are no longer to be kept."""
-        best = self.best[0]
+        best = self.best[0] if self.best else None
         point(self.out, "latest", latest)
         point(self.out, "best", best)
         if pruned:
@@ -345,10 +359,12 @@ class Trainer:
                     earlier = load_checkpoint(out, other)[0].progress
                     if earlier.step <= progress.step:
                         self._improves(other, earlier.validation)
+            if not moments:
+                write_empty_moments(out, run.name)
             self._point(run.name, pruned=which == "latest" and bool(moments))  # else later ones stay until it saves
             self.log.cut_after(progress.validated)
 
-        self.latest, self.best = run.name, (None, None)
+        self.latest, self.best = run.name, None
         self.ranks.first(settle)
 
 

@@ -6,8 +6,11 @@ import sys
 
 import pytest
 
+from minigrad import nn
+
 from tests.transformer.commands import SMALL, call, refused
 from tests.transformer.runs import edit_json, snapshot
+from transformer import Transformer
 
 GOOD = "good.src good.tgt"
 NAMES = ", ".join(f"{stack}.layers.0.{name}_attention" for stack, name in (
@@ -95,6 +98,19 @@ def test_for_a_folder_that_is_no_run(command, files, tmp_path):
     assert "no such folder" in said(tmp_path / "none")
     assert f"{files['good.src']}: is a file" in said(files["good.src"])
     assert "not the folder of a training run" in said(tmp_path)
+
+
+@pytest.mark.parametrize("command", [["translate"], ["evaluate"], ["info"], ["explain", "one", "--text"]])
+def test_for_a_run_of_a_model_with_other_layers(command, run, monkeypatch):
+    """As when somebody changes the Transformer and goes on using an earlier run."""
+    class Changed(Transformer):
+        def __init__(self, config):
+            super().__init__(config)
+            self.extra = nn.Linear(4, 4)
+
+    monkeypatch.setattr("transformer.training.checkpoints.Transformer", Changed)
+    name, *rest = command
+    assert "the weights do not fit the configuration: " in refused(name, run, *rest)
 
 
 def test_for_a_folder_that_holds_a_run_or_a_file(run, files, small_run, tmp_path):

@@ -107,6 +107,8 @@ def test_on_every_device_the_same_numbers_in_its_memory(device, same_masks):
 
 def test_wrong_use_says_so():
     """The backward may come after the block."""
+    with pytest.raises(TypeError, match="a module expected, got NoneType"), trace(None):
+        pass
     model = made(dropout=0.0)
     with trace(model) as t:
         loss = model.loss(SOURCE, LABELS)

@@ -1,5 +1,6 @@
 """Folders that cannot be used, and what a resumed run may not change: one line says why, and nothing is changed."""
 
+import json
 import math
 import os
 import signal
@@ -56,6 +57,11 @@ def other_name(arrays):
     return {"foreign": arrays.pop(next(iter(arrays))), **arrays}
 
 
+def empty_validation(path):
+    progress = json.loads(path.read_bytes())["progress"]
+    runs.edit_json(path, progress=progress | {"validation": {}})
+
+
 def not_finite(arrays):
     next(iter(arrays.values())).flat[-1] = math.nan
     return arrays
@@ -69,6 +75,7 @@ DAMAGES = {
                                  "do not belong together"),
     "options of another version": (RUN, lambda path: runs.edit_json(path, training={"epoch": 1}),
                                    "unexpected keyword"),
+    "an empty validation": (RUN, empty_validation, "cannot be read: .*missing 2 required"),
     "another format": (RUN, lambda path: runs.edit_json(path, format=99), "has format 99, this version reads format 3"),
     "no run.json": (RUN, lambda path: path.unlink(), "cannot be read: .*run.json"),
     "weights of another shape": (MODEL, lambda path: edit(path, other_shape), "cannot be used: .* shape"),

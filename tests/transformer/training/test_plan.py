@@ -49,7 +49,7 @@ def test_what_is_given_stays():
     assert options == GIVEN
     found = vars(training) | vars(config) | {"layers": config.num_decoder_layers}
     assert {name: found[name] for name in GIVEN} == GIVEN
-    with pytest.raises(DataError, match="no pair of the training text"):
+    with pytest.raises(DataError, match="no pairs to train on"):
         plan.plan_text([], {})
 
 

@@ -1,5 +1,6 @@
 """A run that is stopped and goes on ends as one that was never stopped: the same bits, but for the time it took."""
 
+import os
 import shutil
 import signal
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ import pytest
 
 from tests.transformer import runs
 from tests.transformer.shortage import too_much
+from tests.transformer.training.test_checkpoints import Killed
 from tests.transformer.training.test_damaged_runs import flip_a_byte
 from transformer.data.parallel_text import ParallelText
 from transformer.training.checkpoints import NUMERICS, check, load_run
@@ -184,6 +186,38 @@ def test_a_run_that_is_killed_soon_after_goes_on_from_there_again(copy):
     for which in (NAMES[0], "latest", "latest", NAMES[0]):
         assert runs.new_trainer(copy, resume=which, **KEPT).progress.step == 4
     assert numbered(copy) == NAMES[:-1]
+
+
+def removed_by_hand(out, trainer, monkeypatch):
+    for name in numbered(out):
+        if name > trainer.latest:
+            shutil.rmtree(out / "checkpoints" / name)
+
+
+def killed_before_the_last_is_there_again(out, trainer, monkeypatch):
+    """After the earlier checkpoint of that name was removed, which it replaces."""
+    replace = os.replace
+
+    def killed(source, target):
+        if os.path.basename(target) == NAMES[-1]:
+            raise Killed
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(Killed):
+            fit(trainer, show_progress=False)
+
+
+@pytest.mark.parametrize(("name", "lose"), [(NAMES[0], removed_by_hand),
+                                            (NAMES[2], killed_before_the_last_is_there_again)])
+def test_the_checkpoint_that_a_run_went_back_to_is_enough(name, lose, copy, monkeypatch):
+    """Where later ones are gone, it is the newest and the latest, and has no state of the optimizer."""
+    lose(copy, runs.new_trainer(copy, resume=name, **KEPT), monkeypatch)
+    assert numbered(copy)[-1] == pointed(copy, "latest") == name
+    assert all(check(copy, other) is None for other in checkpoint_names(copy))
+    runs.run(copy, resume=True, **KEPT)
+    assert pointed(copy, "latest") == NAMES[-1]
 
 
 def test_the_best_of_the_others_takes_the_place_of_a_lost_best_checkpoint(copy):
