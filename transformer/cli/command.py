@@ -34,8 +34,8 @@ NO_MEMORY = "cudaErrorMemoryAllocation", "CUDA_ERROR_OUT_OF_MEMORY", "CUBLAS_STA
 INTERRUPTED = 130  # the exit status of a program that Ctrl-C ended: 128 + SIGINT
 
 
-class Group(click.Group):
-    """Commands that report a user's mistake as one line on standard error, with exit status 2, and no traceback."""
+class _OneLine(click.Command):
+    """A command that reports a user's mistake as one line on standard error, with exit status 2, and no traceback."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, and exit."""
@@ -68,7 +68,11 @@ def _fail(message: str, details: str = "") -> NoReturn:
     ranks.end(f"Error: {shortened(message)}", 2, details)
 
 
-class Command(click.Command):
+class Group(_OneLine, click.Group):
+    """A group of commands."""
+
+
+class Command(_OneLine):
     """A command whose help lists its options in sections."""
 
     def invoke(self, ctx: click.Context) -> Any:
