@@ -165,3 +165,29 @@ def test_an_exception_in_a_program_of_ones_own_ends_all(where):
     done = mpirun(3, "-c", PROGRAM, where)
     assert done.returncode == 1
     assert f"rank 1 ({HOST}): KeyError: 'gone'" in done.stderr
+
+
+CAUGHT = """
+import time
+from mpi4py import MPI
+import numpy as np
+from transformer.distributed.ranks import RankError, Ranks
+ranks = Ranks(MPI.COMM_WORLD)
+if ranks.rank == 2:
+    time.sleep(0.3)
+if ranks.rank == 1:
+    ranks.fail("gone", "x" * 300_000)
+else:
+    try:
+        ranks.wait(*ranks.all_gather(np.ones((3, 3_000_000))))
+    except RankError as error:
+        print(error)
+print("ends well")
+"""
+
+
+def test_a_program_that_catches_the_error_ends_well():
+    """Rank 2 sends to rank 0 after that has given up, and rank 1 sends what nobody reads to its end."""
+    done = mpirun(3, "-c", CAUGHT)
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == ["ends well"] * 3 + [f"rank 1 ({HOST}): gone"] * 2

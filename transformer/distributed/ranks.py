@@ -7,6 +7,7 @@ on this host is gone (one that was killed cannot tell), or after `timeout` secon
 
 import atexit
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -235,28 +236,13 @@ class Ranks(Alone):
     def _leave(self) -> None:
         """At the end of the program: if an exception ended it, tell the others, who may wait for this rank.
 
-        They get time to end all: Open MPI's launcher may crash if a rank ends while another is in MPI's Finalize.
+        MPI goes on with what this rank began until MPI's Finalize, which comes after Python has freed its objects: one
+        reference that nothing gives back keeps the requests and their buffers.
         """
         error = getattr(sys, "last_value", None)
-        if not self._mpi.Is_finalized():
-            if error is not None and not isinstance(error, RankError):
-                self.fail(f"{type(error).__name__}: {error}")
-                self._hear(FAILED, GRACE, self._from_all)
-            self._settle(1)
-
-    def _settle(self, status: int) -> None:
-        """Wait until all that this rank began is done; if that does not come, end all ranks, rank 0 first.
-
-        What another rank never answers cannot be taken back, and MPI would go on with buffers that Python's end frees.
-        """
-        self._hear(WAITING, STAGGER * (self.rank + 0.2), lambda _: self.arrived(self._begun))
-        if not self.arrived(self._begun):
-            self._abort(status)
-
-    def _abort(self, status: int) -> NoReturn:
-        write(sys.stdout, "")
-        self._control.Abort(status)
-        os._exit(status)  # where MPI cannot
+        if error is not None and not isinstance(error, RankError) and not self._mpi.Is_finalized():
+            self.fail(f"{type(error).__name__}: {error}")
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._begun))
 
     def end(self, line: str, status: int, details: str = "") -> NoReturn:
         """End all ranks with this status, and one line on standard error for all of them.
@@ -282,10 +268,11 @@ class Ranks(Alone):
                     line = f"Error: {self.name(self.rank)}: {line.removeprefix('Error: ')}"
                 write(sys.__stderr__, f"{details}{line}\n")
             if alike:
-                self._settle(status)
                 sys.exit(status)
             time.sleep(STAGGER / 5)  # in which the launcher passes the line on
-        self._abort(status)
+        write(sys.stdout, "")
+        self._control.Abort(status)
+        os._exit(status)  # where MPI cannot
 
     def _all_fail_alike(self, line: str, own: bool) -> bool:
         """Wait until all ranks have told this line, or until this one shall report: whether they have."""
