@@ -105,10 +105,11 @@ def recorder(request, stand_in, monkeypatch):
     return recorder
 
 
-@pytest.mark.parametrize(("recorder", "shapes"), [(99, 4), (1, 1)], indirect=["recorder"])
-@pytest.mark.parametrize("controls", [{}, {"min_length": 33}, {"repetition_penalty": 1.4, "no_repeat_ngram_size": 3},
-                                      {"prefix": [4, 5]}])
-def test_what_a_step_of_decoding_would_be_as_a_graph(controls, recorder, shapes):
+@pytest.mark.parametrize(("recorder", "shapes", "controls"), [
+    (99, 4, {"min_length": 33}), (99, 4, {"repetition_penalty": 1.4, "no_repeat_ngram_size": 3}),
+    (99, 4, {"prefix": [4, 5]}), (1, 1, {}),
+], indirect=["recorder"])
+def test_what_a_step_of_decoding_would_be_as_a_graph(recorder, shapes, controls):
     """It reads whole buffers, which grow at 32 tokens, and texts leave the batch late; without a graph it is run."""
     same(decoded("cuda", **controls), decoded("cpu", **controls))
     assert len(recorder.shapes) >= shapes
