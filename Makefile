@@ -99,5 +99,4 @@ $(VENV)/created:
 	    printf "No Python to make $(VENV) with:$$refused\nInstall one, or name it: make PYTHON=/path/to/python3\n" >&2; \
 	    exit 1; \
 	fi; \
-	rm -rf $(VENV); \
 	"$$chosen" -m venv $(VENV) && echo "Made $(VENV) with $$($(BIN)/python --version)" && touch $@

@@ -5,11 +5,12 @@ import re
 
 import pytest
 
-from tests.explorer.pages import live_explanation, measured, state
+from tests.explorer.pages import WORDS, live_explanation, measured, state
 from tests.transformer.tiny import tiny_model
+from transformer.data import WordTokenizer
 from transformer.explore.steps import matrices
 
-MODELS = {"pre": {"num_decoder_layers": 2}, "post": {"norm": "post"}}
+MODELS = {"pre": {"num_decoder_layers": 2}, "post": {"norm": "post"}, "many tokens": {"vocabulary": 200}}
 ENTRY = re.compile(r"([A-Za-z]+)\[(\w+)(?:, (\w+))?\]")
 
 # What is wrong with the stop that the page shows: complaints. What a stop names is seen, has a frame, and neither the
@@ -51,7 +52,8 @@ def told_pages(tmp_path_factory):
 
 
 def explained(name):
-    return live_explanation(tiny_model(**MODELS[name]), "a b c d", "f g a")
+    words = WordTokenizer.train([" ".join([*"abcdefgh", *map(str, range(188))])])
+    return live_explanation(tiny_model(**MODELS[name]), "a b c d", "f g a", words=words if "many" in name else WORDS)
 
 
 @pytest.fixture
@@ -88,7 +90,7 @@ def assert_numbers_of_the_engine(page, trace):
 
 
 @pytest.mark.parametrize(("name", "width", "height"), [
-    ("pre", 1440, 900), pytest.param("pre", 1280, 720, marks=pytest.mark.slow), ("post", 1024, 768), ("pre", 390, 844),
+    ("pre", 1440, 900), ("many tokens", 1280, 720), ("post", 1024, 768), ("pre", 390, 844),
     pytest.param("pre", 360, 740, marks=pytest.mark.slow)])
 def test_every_stop_points_at_what_is_seen_and_has_the_engines_numbers(told_pages, open_page, name, width, height):
     path, explanation = told_pages[name]

@@ -50,8 +50,8 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str], tokenize: str = "
         KeyError: the tokenizer is unknown.
         ImportError: sacrebleu is not installed.
     """
-    # force: no warning that the text looks tokenized, which "none" expects.
-    return _corpus_score("BLEU", hypotheses, references, tokenize=tokenize, force=tokenize == "none")
+    # force: no warning that the text looks tokenized, as the text that one trains on may be.
+    return _corpus_score("BLEU", hypotheses, references, tokenize=tokenize, force=True)
 
 
 def bleu_tokenizer(kind: str, references: Sequence[str]) -> str:

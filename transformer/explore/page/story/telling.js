@@ -64,7 +64,7 @@ function stateOf({state: {symbol, cell, place, ...rest} = {}}) {
   changes.symbol = shown;
   if (cell === undefined) return changes;
   const row = Math.min(indexIn(cell[0], before, subject, {matrix}), matrix.rows - 1);
-  return {...changes, cell: {row, col: indexIn(cell[1], before, subject, {matrix, row})}};
+  return {...changes, cell: {row, col: indexIn(cell[1], before, subject, {matrix, row, columns: before.resultAt(told.place).columns})}};
 }
 
 function leaveStory() {

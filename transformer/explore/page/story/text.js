@@ -47,7 +47,8 @@ function valueOf(inner, told) {
   const scene = prefix === "before" ? told.before : told.now;
   if (row === undefined) return (STORY_WORDS[name] ?? STORY_SENTENCES[name])(scene, told.subject, told.place);
   const {place, subject} = told;
-  const matrix = tensorAt(scene.resultAt(place), place === subject.place ? subject.head : 0, name);
+  const result = scene.resultAt(place);
+  const matrix = tensorAt(result.full ?? result, place === subject.place ? subject.head : 0, name);
   if (!matrix) throw new UntoldError(`there is no tensor ${name} at ${place}`);
   const i = indexIn(row, scene, subject, {matrix});
   if (!(i < matrix.rows)) throw new UntoldError(`${name} has no row ${i} at ${place}`);

@@ -95,10 +95,14 @@ function wordAround(position) {
   return tokenizer.tokens([ids[position]])[0]; // a blank, or end-of-sentence
 }
 
-/** An index of a story in numbers; "largest" is the column of the largest entry in the row, or, as a row, that of the largest of all. */
-function indexIn(word, scene, subject, {matrix, row}) {
-  if (word === "asked") return askedId(scene, subject);
-  if (word === "written") return writtenId(scene, subject);
+/**
+ * An index of a story in numbers; "largest" is the column of the largest entry in the row, or, as a row, that of the largest of all.
+ * A token is its id, or of the `columns` of a narrowed place the one that it is in.
+ */
+function indexIn(word, scene, subject, {matrix, row, columns}) {
+  const place = (id) => (!columns ? id : columns.includes(id) ? columns.indexOf(id) : columns.length);
+  if (word === "asked") return place(askedId(scene, subject));
+  if (word === "written") return place(writtenId(scene, subject));
   if (word === "largest") return row === undefined ? largestCell(matrix, null, null).row : largestCell(matrix, row, null).col;
   return ["row", "key", "other"].includes(word) ? subject[word] : Number(word);
 }
