@@ -1,6 +1,7 @@
 """The commands: ``python -m transformer demo | train | translate | evaluate | explain | write-out | info``.
 
-    command.py      what all commands share: options and their help, errors in one line, ranks, notes on texts
+    command.py      what all commands share: options and their help, errors in one line, ranks
+    notes.py        what is said of a text that the model does not know
     streams.py      standard streams that are closed or broken
     train.py        train, from its options to the last line
     prepare.py      from these options to a run: its text (sources.py), vocabularies and plan

@@ -1,4 +1,4 @@
-"""What the commands share: options in sections of the help, ranks, mistakes as one line, and notes on texts."""
+"""What the commands share: options in sections of the help, ranks, and mistakes as one line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from minigrad import DeviceError
 from minigrad.device import module_for
 
 from transformer.cli.streams import silent, standard_streams
-from transformer.data.tokenizer import Tokenizer
 from transformer.distributed import ALONE, RankError, launch
-from transformer.training.messages import note, shortened
+from transformer.training.messages import shortened
 from transformer.training.options import MOST_THREADS
 from transformer.translator import ALPHA
 
@@ -185,37 +184,6 @@ DECODING = [*options(
     ("--repetition-penalty", float, "Above 1, tokens that a translation has already become less probable.", 1.0),
     ("--no-repeat-ngram-size", int, "No N tokens follow one another twice in a translation; 0: they may.", 0),
 ), CHECKPOINT, DEVICE, OF_THREADS]
-
-
-# --------------------------------------------------------------------------- notes on the texts that a command reads
-
-MOST, LONGEST = 10, 40  # pieces that a note names, and characters of each
-MOST_NOTES = 20  # on texts
-
-
-class Notes:
-    """Writes a bounded number of notes on named texts, and at the end one that counts the rest."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def tell(self, name: str, message: str) -> None:
-        """Write a note on the text, unless there were many before."""
-        self.count += 1
-        if self.count <= MOST_NOTES:
-            note(f"{name}: {message}")
-
-    def unknown(self, name: str, text: str | None, tokenizer: Tokenizer) -> None:
-        """Write a note if the vocabulary lacks parts of the text."""
-        if unknown := tokenizer.unknown(text or ""):
-            more = f" and {len(unknown) - MOST:,} more" if len(unknown) > MOST else ""
-            quoted = ", ".join(repr(piece[:LONGEST]) for piece in unknown[:MOST])
-            self.tell(name, f"the vocabulary lacks {quoted}{more}; the model reads <unk> there")
-
-    def close(self) -> None:
-        """Write how many notes were left out."""
-        if self.count > MOST_NOTES:
-            note(f"{self.count - MOST_NOTES:,} further notes are left out")
 
 
 # --------------------------------------------------------------------------- command lines in messages

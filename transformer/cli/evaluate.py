@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from transformer.cli import sources
-from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, Notes, mistakes, options
+from transformer.cli.command import DECODING, FILE, HELD, OUTPUT, RUN, Command, mistakes, options
+from transformer.cli.notes import Notes
 from transformer.data.parallel_text import ParallelText, first_of_each
 from transformer.data.tasks import get_task
 from transformer.distributed import Alone

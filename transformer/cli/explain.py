@@ -19,10 +19,10 @@ from transformer.cli.command import (
     SOURCE,
     TARGET,
     Command,
-    Notes,
     mistakes,
     options,
 )
+from transformer.cli.notes import Notes
 from transformer.explore.live import LIMIT
 from transformer.explore.page import is_page
 from transformer.explore.translation import explain as explain_translation

@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 import click
 
-from transformer.cli.command import DECODING, RUN, Command, Notes, mistakes, options
+from transformer.cli.command import DECODING, RUN, Command, mistakes, options
+from transformer.cli.notes import Notes
 from transformer.cli.streams import standard_input
 from transformer.data.parallel_text import DataError, line_of
 from transformer.distributed import Alone

@@ -11,7 +11,8 @@ import numpy as np
 
 from minigrad.inspect import program
 
-from transformer.cli.command import CHECKPOINT, OUTPUT, RUN, SOURCE, TARGET, Command, Notes, mistakes, options
+from transformer.cli.command import CHECKPOINT, OUTPUT, RUN, SOURCE, TARGET, Command, mistakes, options
+from transformer.cli.notes import Notes
 from transformer.data.batches import collate
 from transformer.explore.translation import double, examples_of
 from transformer.finite import overflow, unwarned
