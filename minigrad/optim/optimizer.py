@@ -143,8 +143,8 @@ class Optimizer:
                     work.append((found[step, kind], state, arrays))
                     p.bump_tick()
             sizes = [arrays[0].size for *_, arrays in work]
-            threads = min(parallel.thread_count(), 1 + sum(sizes) // WORTH_A_THREAD)
-            parallel.run([partial(self._run, share) for share in parallel.shares(work, sizes, threads)])
+            threads = min(parallel.thread_count(), sum(sizes) // WORTH_A_THREAD)
+            parallel.run([partial(self._run, share) for share in parallel.shares(work, sizes, max(1, threads))])
 
     def _arrays(self, p: Tensor, names: Sequence[str]) -> list[Array]:
         """The parameter as it is; its gradient and its state, which starts as zeros, in the dtype of the arithmetic.

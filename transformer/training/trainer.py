@@ -177,7 +177,8 @@ class Trainer:
         progress, options, total = self.progress, self.options, self.total_steps
         if options.schedule != "wsd" or progress.end or not progress.step:
             return
-        total = min(total, progress.step * 60 * (options.minutes or math.inf) / progress.seconds)
+        if options.minutes is not None:
+            total = min(total, progress.step * 60 * options.minutes / progress.seconds)
         if progress.step >= (1 - DECAY) * total:
             progress.decay_from = min(progress.step, math.ceil((1 - DECAY) * total))
             progress.end = max(progress.step, round(total))
