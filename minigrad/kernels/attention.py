@@ -20,9 +20,10 @@ def register(module, attend, differentiate):
     """Make bodies of `attention` and `attention_of_heads` for arrays of `module`, with an axis for the heads.
 
     Args:
-        attend: writes the output into its fourth argument and returns the weights.
-        differentiate: writes the gradients of query, key and value into three of its arguments and returns that of the
-            bias, None for the shape None.
+        attend: of query (…, T, d), key (…, S, d) and value (…, S, v), writes the output (…, T, v) into its fourth
+            argument and returns the weights (…, T, S).
+        differentiate: of the gradient g (…, T, v) and these, writes the gradients of query, key and value into three of
+            its arguments and returns that of the bias, None for the shape None.
     """
     def split(arrays, num_heads):
         return arrays if num_heads is None else [definitions.split_heads(x, num_heads) for x in arrays]

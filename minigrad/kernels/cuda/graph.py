@@ -30,7 +30,7 @@ class Recorder:
     """Records functions as CUDA graphs, which share their memory: they run one after the other.
 
     Attributes:
-        owners: of graphs, each with a dictionary of its own, `graphs`.
+        owners: objects that keep graphs of this memory, in a dictionary `graphs`; it is emptied when memory runs short.
     """
 
     def __init__(self) -> None:
